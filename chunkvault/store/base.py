@@ -116,3 +116,37 @@ class FreeSpace(Protocol):
     async def free_space(self) -> int | None:
         """Bytes still free for this user; None where the location does not tell."""
         ...
+
+
+@runtime_checkable
+class BlockingStore(Protocol):
+    """Extra: a store so close that a worker thread may wait for it without an event loop.
+
+    The same promises and errors as the asynchronous methods, callable from any thread. It saves
+    the hop to the loop and back where the caller is in a thread already.
+    """
+
+    def put_sync(self, name: str, data: Buffer) -> None:
+        """``put``, returning when it is done."""
+        ...
+
+    def get_sync(self, name: str, *, limit: int) -> bytes:
+        """``get``, returning the object."""
+        ...
+
+
+@runtime_checkable
+class Sweepable(Protocol):
+    """Extra: a store in which a killed process may leave temporary names behind."""
+
+    async def sweep_incoming(self, older_than_ns: int) -> int:
+        """Remove temporaries that nobody has written to for so long.
+
+        Args:
+            older_than_ns: least age, nanoseconds, by the location's own clock; longer than any
+                put can take, or a running one loses its file and fails.
+
+        Returns:
+            How many were removed.
+        """
+        ...

@@ -1,1 +1,1 @@
-""""""
+"""Stores around a store: behaviour added without the back end knowing."""
