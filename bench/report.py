@@ -41,6 +41,9 @@ def _preface(results: dict[str, Any]) -> list[str]:
         f"{facts['file_system']}; {results['date']}. Medians of {results['rounds']}, least and "
         "greatest in brackets. " + "; ".join(results["versions"].values()) + "."
     ]
+    if cost := results.get("file_creation_us"):
+        lines[0] += f" Creating an empty file took {cost['before']:.0f} us before the run"
+        lines[0] += f" and {cost['after']:.0f} us after it." if "after" in cost else "."
     if results["quick"]:
         lines.insert(0, "**A quick run on little data: these figures say nothing about speed.**\n")
     return lines

@@ -128,11 +128,15 @@ class Chunker:
             # The last chunk may go on: it moves to the front of a buffer with room for more.
             unfinished = space[cut:held]
             held -= cut
+            if not lent:
+                self._buffers.give_back(space)
             space, lent = self._buffers.take()
             space[:held] = unfinished
             del unfinished  # or its buffer would look taken
         if lent:
             self._rest = space[held:]
+        else:
+            self._buffers.give_back(space)
 
     def _space(self) -> tuple[memoryview, bool]:
         rest, self._rest = self._rest, None
@@ -184,7 +188,7 @@ class _Buffers:
     def take(self) -> tuple[memoryview, bool]:
         """A buffer, and whether views into it may be given away.
 
-        Where all are taken, it is always the same one, and what is in it must be copied out.
+        Where all are taken, it is one whose content must be copied out, and which is given back.
         """
         for buffer in self._all:
             if _is_free(buffer):
@@ -192,9 +196,12 @@ class _Buffers:
         if len(self._all) < self._count:
             self._all.append(bytearray(self._size + 1))
             return memoryview(self._all[-1])[: self._size], True
-        if self._scratch is None:
-            self._scratch = memoryview(bytearray(self._size))
-        return self._scratch, False
+        scratch, self._scratch = self._scratch, None
+        return scratch or memoryview(bytearray(self._size)), False
+
+    def give_back(self, scratch: memoryview) -> None:
+        """Take back a buffer that no views were given into; it may be taken again at once."""
+        self._scratch = scratch
 
 
 def _is_free(buffer: bytearray) -> bool:

@@ -34,7 +34,6 @@ def build(arguments: Sequence[str]) -> typer.Typer:
     """The application, with the command that the arguments name, or with all of them."""
     app = typer.Typer(
         name="chunkvault",
-        help="Deduplicated, encrypted snapshots of files.",
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,  # they print local variables, secrets among them

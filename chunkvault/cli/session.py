@@ -156,7 +156,7 @@ class Session:
             parse_location,
         )
 
-        return open_store(parse_location(self.location))
+        return open_store(parse_location(self.location), notice=self._vault_notice)
 
     async def open_vault(self, *, read_only: bool = False) -> Vault:
         """Open the vault that was named.
@@ -173,12 +173,15 @@ class Session:
                 store,
                 passphrase=self.passphrase,
                 cache_dir=self.context.cache_dir(self.common.cache_dir),
-                notice=lambda message: self.events.note("vault", message),
+                notice=self._vault_notice,
                 read_only=read_only,
             )
         except BaseException:
             await store.close()
             raise
+
+    def _vault_notice(self, message: str) -> None:
+        self.events.note("vault", message)
 
     # The run
 

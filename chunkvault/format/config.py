@@ -121,8 +121,7 @@ def decode_config(data: bytes) -> VaultConfig:
         UnsupportedFormatError: a newer version wrote it.
         FormatError: not a config, values out of bounds, or a checksum that does not hold.
     """
-    line, stored_tag = signed.split_lines(data, _WHAT)
-    fields = signed.from_line(line, _WHAT)
+    line, fields, stored_tag = signed.split_lines(data, _WHAT)
     chunker = signed.mapping(fields, "chunker", _WHAT)
     compression = signed.mapping(fields, "compression", _WHAT)
     signed.word(chunker, "name", "fastcdc", _WHAT)
@@ -155,6 +154,6 @@ def verify_config(data: bytes, key: bytes) -> None:
             encryption.
         FormatError: not a config.
     """
-    line, stored_tag = signed.split_lines(data, _WHAT)
+    line, _, stored_tag = signed.split_lines(data, _WHAT)
     if not signed.same(stored_tag, signed.tag(line, key)):
         raise AuthenticationError(f"{_WHAT} was altered, or belongs to another vault")

@@ -249,7 +249,7 @@ def split_frame(data: Buffer, *, encrypted: bool) -> FrameParts:
         encrypted: whether the vault is; a plain frame in an encrypted vault is a forgery.
 
     Raises:
-        FormatError: not a frame, of a size that its kind cannot have, or not sealed as the vault is.
+        FormatError: not a frame, of a size its kind cannot have, or not sealed as the vault is.
         UnsupportedFormatError: a frame of a newer version.
     """
     header = decode_header(data)

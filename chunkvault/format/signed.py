@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from blake3 import blake3
 
@@ -33,27 +33,38 @@ def join_lines(line: bytes, second: bytes) -> bytes:
     return b"%s\n%s\n" % (line, second.hex().encode("ascii"))
 
 
-def split_lines(data: bytes, what: str) -> tuple[bytes, bytes]:
-    """The first line as it stands, and the bytes behind the second.
+class Lines(NamedTuple):
+    """A file taken apart; nothing of it is verified yet but version and form.
+
+    Attributes:
+        line: the first line as it stands, without its newline.
+        fields: what it says.
+        second: the bytes behind the second line's hex.
+    """
+
+    line: bytes
+    fields: Fields
+    second: bytes
+
+
+def split_lines(data: bytes, what: str) -> Lines:
+    """Take a file apart; the version is looked at before anything else.
 
     Raises:
-        FormatError: not two lines, each with its newline, of which the second is lower-case hex.
+        UnsupportedFormatError: of a newer version.
+        FormatError: not two lines, each with its newline: a JSON object that has a version and
+            names no key twice, and lower-case hex.
     """
     if len(data) > MAX_TEXT_FILE_SIZE:
         raise FormatError(f"{what} is larger than {MAX_TEXT_FILE_SIZE} bytes")
     lines = data.split(b"\n")
+    fields = _from_line(lines[0], what)
     if len(lines) != 3 or lines[2] or not _HEX.fullmatch(lines[1]):
         raise FormatError(f"{what} is not two lines, JSON and hex")
-    return lines[0], bytes.fromhex(lines[1].decode("ascii"))
+    return Lines(lines[0], fields, bytes.fromhex(lines[1].decode("ascii")))
 
 
-def from_line(line: bytes, what: str) -> Fields:
-    """The fields of a first line of a version that this program knows.
-
-    Raises:
-        UnsupportedFormatError: of a newer version.
-        FormatError: not a JSON object with a version, or one that names a key twice.
-    """
+def _from_line(line: bytes, what: str) -> Fields:
     try:
         fields = json.loads(
             line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant

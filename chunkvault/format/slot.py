@@ -119,8 +119,7 @@ def decode_slot(data: bytes, slot_id: str) -> KeySlot:
         UnsupportedFormatError: a newer version wrote it.
         FormatError: not a key slot, or another one than its name says.
     """
-    line, sealed = signed.split_lines(data, _WHAT)
-    fields = signed.from_line(line, _WHAT)
+    line, fields, sealed = signed.split_lines(data, _WHAT)
     kdf = signed.mapping(fields, "kdf", _WHAT)
     signed.word(kdf, "name", "argon2id", _WHAT)
     if len(sealed) != NONCE_SIZE + WRAPPED_SIZE:

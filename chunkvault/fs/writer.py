@@ -116,10 +116,10 @@ class TreeWriter:
 
     Calls come from one thread at a time, in manifest order, folders before their contents; paths
     are relative to the target. Every method raises `TargetError` where the entry, and it alone,
-    cannot be written; what stood at its place is then as it was, and the next entry may be tried.
-    What already exists is treated so: a folder where a folder belongs is kept with its contents;
-    everything else is replaced, without an instant in which neither the old nor the new one is
-    there, except that a folder must be empty to be replaced.
+    cannot be written; the next may be tried. What already exists is treated so: a folder where a
+    folder belongs is kept with its contents; an empty folder gives way to anything, one with
+    contents to nothing; a file, link or node is replaced by a rename, so that it stands there
+    whole until the new one does, and gives way to a folder.
 
     Args:
         target: the folder to fill, reached as a shell would; where it does not exist it is made,

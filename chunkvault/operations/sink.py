@@ -7,13 +7,13 @@ memory does not depend on what is backed up; a reader that is ahead waits in ``a
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import TYPE_CHECKING, Final
 
 from chunkvault.errors import ChunkvaultError
 
 if TYPE_CHECKING:
+    import asyncio
     from concurrent.futures import Future
 
     from chunkvault.format.frame import Kind
@@ -85,14 +85,12 @@ class ChunkSink:
         if self._dry_run:
             self._done(chunk, size, 0)
             return chunk
-        future = asyncio.run_coroutine_threadsafe(
-            self._vault.write_chunk(kind, chunk, plaintext), self._loop
-        )
+        future = self._vault.write_chunk_soon(kind, chunk, plaintext, self._loop)
         future.add_done_callback(lambda done: self._stored(chunk, size, done))
         return chunk
 
     def _stored(self, chunk: ChunkId, size: int, done: Future[int]) -> None:
-        """Runs on the event loop when a chunk is stored, or is not."""
+        """Runs in some thread when a chunk is stored, or is not."""
         error = (
             ChunkvaultError("the run was cancelled") if done.cancelled() else done.exception()
         )

@@ -101,7 +101,7 @@ class BlobCodec:
         Raises:
             FormatError: it is not the blob of that name and kind, unaltered.
         """
-        parts = split_frame(data)
+        parts = split_frame(data, encrypted=self._keys is not None)
         if parts.header.kind is not kind:
             raise FormatError(f"it holds {parts.header.kind.name.lower()}, not {kind.name.lower()}")
         return self._open(parts, chunk)
@@ -112,7 +112,7 @@ class BlobCodec:
         Raises:
             FormatError: it is not the blob of that name, unaltered.
         """
-        parts = split_frame(data)
+        parts = split_frame(data, encrypted=self._keys is not None)
         kind = parts.header.kind
         if kind is Kind.SNAPSHOT:
             raise FormatError("it is a snapshot record")
@@ -121,7 +121,6 @@ class BlobCodec:
         return kind
 
     def _open(self, parts: FrameParts, chunk: ChunkId) -> bytes:
-        self._check_mode(parts)
         if self._keys is None:
             body = open_plain_frame(parts, chunk)
         else:
@@ -134,12 +133,6 @@ class BlobCodec:
             )
             body = unpack_payload(payload, padded=True)
         return self._decompress(body, parts.header.kind)
-
-    def _check_mode(self, parts: FrameParts) -> None:
-        """An encrypted vault accepts no plain frame: anybody could have written it."""
-        if parts.header.encrypted != (self._keys is not None):
-            found = "encrypted" if parts.header.encrypted else "not encrypted"
-            raise FormatError(f"it is {found}, unlike the vault")
 
     def _decompress(self, body: memoryview, kind: Kind) -> bytes:
         limit = max_plaintext_size(kind)
@@ -185,10 +178,9 @@ class BlobCodec:
         """
         if keyed_hash(None, data) != snapshot:
             raise FormatError("its bytes do not have the hash it is named by")
-        parts = split_frame(data)
+        parts = split_frame(data, encrypted=self._keys is not None)
         if parts.header.kind is not Kind.SNAPSHOT:
             raise FormatError("it is no snapshot record")
-        self._check_mode(parts)
         if self._keys is None:
             body = open_plain_frame(parts, b"")
         else:

@@ -12,8 +12,9 @@ import os
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from chunkvault.crypto.keys import (
     MasterKey,
@@ -37,6 +38,7 @@ from chunkvault.format.frame import MAX_BLOB_SIZE, MAX_SNAPSHOT_FRAME_SIZE
 from chunkvault.format.limits import MAX_TEXT_FILE_SIZE
 from chunkvault.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from chunkvault.ids import ChunkId, SnapshotId
+from chunkvault.store.base import BlockingStore
 from chunkvault.vault import slots
 from chunkvault.vault.catalog import Catalog
 from chunkvault.vault.codec import BlobCodec
@@ -58,12 +60,15 @@ from chunkvault.vault.locks import VaultLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from types import TracebackType
 
     from chunkvault.format.frame import Kind
     from chunkvault.format.slot import KeySlot
     from chunkvault.store.base import Buffer, Store
 
+
+_T = TypeVar("_T")
 
 _LOCK_WAIT_S: Final = 60.0
 """How long to wait for a prune to end."""
@@ -252,6 +257,7 @@ class Vault:
         self.chunker_seed = keys.chunker_seed if keys is not None else 0
         self._master = master
         self._lock = lock
+        self._blocking = store if isinstance(store, BlockingStore) else None
         self._cache_dir = cache_dir
 
     async def __aenter__(self) -> Self:
@@ -300,6 +306,28 @@ class Vault:
                     continue  # not one of ours; check names it
         return inventory
 
+    def write_chunk_soon(
+        self, kind: Kind, chunk: ChunkId, plaintext: Buffer, loop: asyncio.AbstractEventLoop
+    ) -> Future[int]:
+        """Begin to seal and store a chunk, from a thread outside the loop.
+
+        Returns:
+            A future of its stored bytes.
+        """
+        blocking = self._blocking
+        if blocking is not None:
+            # One thread does both: each wake-up of the event loop would cost the reading thread
+            # more than the work itself.
+            return self.workers.submit(self._write_here, blocking, kind, chunk, plaintext)
+        return asyncio.run_coroutine_threadsafe(self.write_chunk(kind, chunk, plaintext), loop)
+
+    def _write_here(
+        self, store: BlockingStore, kind: Kind, chunk: ChunkId, plaintext: Buffer
+    ) -> int:
+        data = self.codec.seal(kind, chunk, plaintext)
+        store.put_sync(blob_name(chunk), data)
+        return len(data)
+
     async def write_chunk(self, kind: Kind, chunk: ChunkId, plaintext: Buffer) -> int:
         """Seal and store a chunk.
 
@@ -318,12 +346,7 @@ class Vault:
             DamagedError: it is missing, or not what its name promises.
             StoreError: the location failed.
         """
-        data = await self._get_blob(chunk)
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.run_in_executor(self.workers, self.codec.open, kind, chunk, data)
-        except FormatError as error:
-            raise DamagedError(blob_name(chunk), str(error)) from error
+        return await self._opened(chunk, partial(self.codec.open, kind, chunk))
 
     async def verify_chunk(self, chunk: ChunkId) -> int:
         """Read a blob of whatever kind, open it and hash its plaintext.
@@ -334,22 +357,29 @@ class Vault:
         Raises:
             DamagedError: it is missing, or not what its name promises.
         """
-        data = await self._get_blob(chunk)
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self.workers, self.codec.verify, chunk, data)
-        except FormatError as error:
-            raise DamagedError(blob_name(chunk), str(error)) from error
+        return await self._opened(chunk, partial(self._verified, chunk))
+
+    def _verified(self, chunk: ChunkId, data: bytes) -> int:
+        self.codec.verify(chunk, data)
         return len(data)
 
-    async def _get_blob(self, chunk: ChunkId) -> bytes:
+    async def _opened(self, chunk: ChunkId, open_: Callable[[bytes], _T]) -> _T:
+        """Fetch a blob and open it in a worker; both in one where the store allows it."""
+        loop = asyncio.get_running_loop()
         name = blob_name(chunk)
         try:
-            return await self.store.get(name, limit=MAX_BLOB_SIZE)
+            if self._blocking is not None:
+                return await loop.run_in_executor(
+                    self.workers, _open_here, self._blocking, name, open_
+                )
+            data = await self.store.get(name, limit=MAX_BLOB_SIZE)
+            return await loop.run_in_executor(self.workers, open_, data)
         except NotFoundError as error:
             raise DamagedError(name, "it is missing") from error
         except OversizeError as error:
             raise DamagedError(name, "it is larger than any blob can be") from error
+        except FormatError as error:
+            raise DamagedError(name, str(error)) from error
 
     # Snapshots
 
@@ -444,6 +474,10 @@ class Vault:
         """Remove a slot; durable when this returns."""
         await self.store.delete(slot_name(slot_id))
         await self.store.barrier()
+
+
+def _open_here(store: BlockingStore, name: str, open_: Callable[[bytes], _T]) -> _T:
+    return open_(store.get_sync(name, limit=MAX_BLOB_SIZE))
 
 
 def _is_known(name: str) -> bool:

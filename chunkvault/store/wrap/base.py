@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from chunkvault.store.base import Buffer, Listed, ObjectInfo, Store
 else:
 
-    def override(method):  # noqa: ANN001, ANN202 - typing.override comes with Python 3.12
+    def override(method):  # noqa: ANN001, ANN201 - typing.override comes with Python 3.12
         """Mark a method that replaces the base's; for the type checker."""
         return method
 
 
-__all__ = ["WrapperStore", "override"]
+__all__ = ["WrapperStore", "close_pages", "override"]
 
 
 class WrapperStore:
@@ -70,3 +70,10 @@ class WrapperStore:
     async def close(self) -> None:
         """See `Store`."""
         await self.inner.close()
+
+
+async def close_pages(pages: AsyncIterator[Sequence[Listed]]) -> None:
+    """End a listing now, not when it is collected; it may not have been read to its end."""
+    close = getattr(pages, "aclose", None)
+    if close is not None:
+        await close()

@@ -6,11 +6,11 @@ What lives here: `MeterStore` and its counters. What may not: printing or limiti
 from __future__ import annotations
 
 import time
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from chunkvault.store.wrap.base import WrapperStore, override
+from chunkvault.store.wrap.base import WrapperStore, close_pages, override
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -85,19 +85,24 @@ class MeterStore(WrapperStore):
         counters = self.counters["list"]
         counters.calls += 1
         pages = self.inner.list(prefix)
-        while True:
-            start = self._clock()
-            try:
-                page = await anext(pages)
-            except StopAsyncIteration:
-                return
-            except BaseException:
-                counters.errors += 1
-                raise
-            finally:
-                counters.seconds += self._clock() - start
-            counters.objects += len(page)
-            yield page
+        try:
+            while (page := await self._next_page(pages, counters)) is not None:
+                counters.objects += len(page)
+                yield page
+        finally:
+            await close_pages(pages)
+
+    async def _next_page(
+        self, pages: AsyncIterator[Sequence[Listed]], counters: Counters
+    ) -> Sequence[Listed] | None:
+        start = self._clock()
+        try:
+            return await anext(pages, None)
+        except BaseException:
+            counters.errors += 1
+            raise
+        finally:
+            counters.seconds += self._clock() - start
 
     @override
     async def stat(self, name: str) -> ObjectInfo:

@@ -18,7 +18,7 @@ class ReadOnlyStore(WrapperStore):
     """Refuses put, move and delete before the inner store hears of them."""
 
     @override
-    async def put(self, name: str, data: Buffer) -> None:
+    async def put(self, name: str, data: Buffer) -> None:  # noqa: ARG002 - the contract's
         """Refuse.
 
         Raises:
@@ -27,7 +27,7 @@ class ReadOnlyStore(WrapperStore):
         raise self._refusal("write", name)
 
     @override
-    async def move(self, source: str, target: str) -> None:
+    async def move(self, source: str, target: str) -> None:  # noqa: ARG002 - the contract's
         """Refuse.
 
         Raises:

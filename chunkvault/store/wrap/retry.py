@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from chunkvault.errors import NotFoundError, UnreachableError
-from chunkvault.store.wrap.base import WrapperStore, override
+from chunkvault.store.wrap.base import WrapperStore, close_pages, override
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -126,23 +126,26 @@ class RetryStore(WrapperStore):
             try:
                 await self.inner.move(source, target)
             except NotFoundError:
-                if not patience.failures:
+                if not (patience.failures and await self._exists(target)):
                     raise
-                await self._expect_moved(target)
             except UnreachableError as error:
                 await patience.wait(error)
                 continue
             return
 
-    async def _expect_moved(self, target: str) -> None:
-        await self.stat(target)
+    async def _exists(self, name: str) -> bool:
+        try:
+            await self.stat(name)
+        except NotFoundError:
+            return False
+        return True
 
     @override
     async def list(self, prefix: str) -> AsyncIterator[Sequence[Listed]]:
         """See `Store`; begins again after a failure, passing over what was yielded already.
 
-        Sixteen bytes a name are kept for that, and no failure but one in a row without a new page
-        counts against the policy's attempts.
+        Sixteen bytes a name are kept for that. A page with something new restarts the policy's
+        count and time, so that a long listing over a poor link ends.
         """
         patience = _Patience(self)
         yielded = bytearray()
@@ -151,16 +154,17 @@ class RetryStore(WrapperStore):
             pages = self.inner.list(prefix)
             try:
                 async for page in pages:
-                    fresh = [item for item in page if _digest(item.name) not in known]
-                    for item in fresh:
-                        yielded += _digest(item.name)
+                    fresh = _remember_fresh(page, known, yielded)
                     if fresh:
                         yield fresh
+                        patience = _Patience(self)
             except UnreachableError as error:
                 await patience.wait(error)
                 known = _split(yielded)
-                continue
-            return
+            else:
+                return
+            finally:
+                await close_pages(pages)
 
 
 class _Patience:
@@ -189,6 +193,19 @@ class _Patience:
         if self.failures >= self._policy.attempts or elapsed + delay > self._policy.total_seconds:
             raise error
         await self._sleep(delay)
+
+
+def _remember_fresh(
+    page: Sequence[Listed], known: frozenset[bytes], yielded: bytearray
+) -> list[Listed]:
+    """Items whose names are not known; their digests are added to ``yielded``."""
+    fresh = []
+    for item in page:
+        digest = _digest(item.name)
+        if digest not in known:
+            yielded += digest
+            fresh.append(item)
+    return fresh
 
 
 def _digest(name: str) -> bytes:

@@ -195,7 +195,19 @@ def test_hard_links_are_one_file_and_equal_files_are_not(writer: TreeWriter, tar
     writer.hard_link(b"z/p2", entry, b"z/p")
     inodes = {
         name: (target / name).lstat().st_ino
-        for name in "d/e/A d/e/a z/a d/e/B d/b z/big z/big2 z/l z/l2 z/p z/p2".split()
+        for name in (
+            "d/e/A",
+            "d/e/a",
+            "z/a",
+            "d/e/B",
+            "d/b",
+            "z/big",
+            "z/big2",
+            "z/l",
+            "z/l2",
+            "z/p",
+            "z/p2",
+        )
     }
     assert inodes["d/e/A"] == inodes["d/e/a"] == inodes["z/a"]
     assert inodes["d/e/B"] == inodes["d/b"] != inodes["d/e/A"]
@@ -357,12 +369,14 @@ def test_names_are_bytes(writer: TreeWriter, target: Path) -> None:
 def test_a_name_too_long_is_refused_and_the_next_entry_written(
     writer: TreeWriter, target: Path
 ) -> None:
-    for attempt in (
-        lambda: writer.file(b"l" * 256, make_entry(), b"x"),
-        lambda: writer.directory(b"l" * 256, folder_entry()),
-        lambda: writer.node(b"l" * 256, make_entry(type=FileType.FIFO)),
-        lambda: writer.symlink(b"l" * 256, make_entry(type=FileType.SYMLINK, target=b"t")),
-    ):
+    name = b"l" * 256
+    attempts: list[Callable[[], object]] = [
+        lambda: writer.file(name, make_entry(), b"x"),
+        lambda: writer.directory(name, folder_entry()),
+        lambda: writer.node(name, make_entry(type=FileType.FIFO)),
+        lambda: writer.symlink(name, make_entry(type=FileType.SYMLINK, target=b"t")),
+    ]
+    for attempt in attempts:
         with pytest.raises(TargetError, match="takes no name that long"):
             attempt()
     writer.file(b"next", make_entry(), b"x")
@@ -378,22 +392,24 @@ def few_descriptors() -> Iterator[None]:
 
 
 def climb(target: Path) -> Iterator[tuple[int, os.stat_result]]:
-    """Walk down ``d/d/d…`` and up again, removing; yields (descriptor, status) on the way up."""
-    fd, depth = os.open(target, os.O_RDONLY), 0
+    """Walk down ``d/d/d…`` and up again, removing; yields (descriptor, status found) then."""
+    fd = os.open(target, os.O_RDONLY)
+    found = [os.fstat(fd)]
     while True:
         try:
             inner = os.open("d", os.O_RDONLY, dir_fd=fd)
         except FileNotFoundError:
             break
         os.close(fd)
-        fd, depth = inner, depth + 1
+        fd = inner
+        found.append(os.fstat(fd))
     while True:
-        yield fd, os.fstat(fd)
-        if not depth:
+        yield fd, found.pop()
+        if not found:
             break
         above = os.open("..", os.O_RDONLY, dir_fd=fd)
         os.close(fd)
-        fd, depth = above, depth - 1
+        fd = above
         os.rmdir("d", dir_fd=fd)
     os.close(fd)
 
