@@ -67,7 +67,7 @@ class _Frame:
 
     __slots__ = ("device", "fd", "identity", "names", "path", "source_length", "wanted")
 
-    def __init__(  # noqa: PLR0913 - a plain record, built in one place
+    def __init__(
         self,
         fd: int,
         path: bytes,
@@ -176,9 +176,7 @@ class Scanner:
         """Open a folder and make it the current one; -1, and a report, where that fails."""
         on_the_way = inner is not None and not inner.is_source
         try:
-            fd = os.open(
-                name, OPEN_FOLDER | (0 if on_the_way else _NOFOLLOW), dir_fd=frame.fd
-            )
+            fd = os.open(name, OPEN_FOLDER | (0 if on_the_way else _NOFOLLOW), dir_fd=frame.fd)
         except OSError as error:
             if inner is not None:
                 self._missed(path, inner, error)
@@ -193,7 +191,7 @@ class Scanner:
             return -1
         return fd
 
-    def _push(  # noqa: PLR0913 - the one place where frames are made
+    def _push(
         self,
         fd: int,
         path: bytes,

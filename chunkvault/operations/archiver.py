@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chunkvault.chunking.cdc import Chunker
     from chunkvault.format.entry import Xattr
     from chunkvault.fs.scan import Found, Scanner
-    from chunkvault.ids import ChunkId, ContentDigest
+    from chunkvault.ids import ChunkId
     from chunkvault.operations.digests import DigestIndex
     from chunkvault.operations.events import Events
     from chunkvault.operations.manifest_writer import ManifestWriter
@@ -53,7 +53,15 @@ class Counts:
     """What a run has seen so far; plain integers, because each entry adds to them."""
 
     __slots__ = (
-        "added", "changed", "directories", "files", "others", "read", "size", "skipped", "unchanged",
+        "added",
+        "changed",
+        "directories",
+        "files",
+        "others",
+        "read",
+        "size",
+        "skipped",
+        "unchanged",
     )
 
     def __init__(self) -> None:
@@ -144,8 +152,19 @@ class Archiver:
         pieces = self._cut(source.read)
         size = pieces.size
         entry = Entry(
-            path, FileType.FILE, 0o600, os.getuid(), os.getgid(), now_ns, size, now_ns, 0, 0, 1,
-            pieces.inline, pieces.lists,
+            path,
+            FileType.FILE,
+            0o600,
+            os.getuid(),
+            os.getgid(),
+            now_ns,
+            size,
+            now_ns,
+            0,
+            0,
+            1,
+            pieces.inline,
+            pieces.lists,
         )
         self._manifest.add(entry)
         self.counts.files += 1
@@ -184,7 +203,9 @@ class Archiver:
             else:
                 self._large(found)
         except FileNotFoundError:
-            self._events.note("vanished", f"{printable(found.path)} vanished before it was read", found.path)
+            self._events.note(
+                "vanished", f"{printable(found.path)} vanished before it was read", found.path
+            )
             return
         except ReplacedError:
             self._skip("replaced", found, "was replaced by something else while it was read")
@@ -201,7 +222,9 @@ class Archiver:
 
     def _skip(self, kind: str, found: Found, why: str) -> None:
         self.counts.skipped += 1
-        self._events.warn(kind, f"{printable(found.path)} {why}; it is not in this snapshot", found.path)
+        self._events.warn(
+            kind, f"{printable(found.path)} {why}; it is not in this snapshot", found.path
+        )
 
     def _small(self, found: Found) -> None:
         small = read_small(found.folder, found.name, found.status)
@@ -275,8 +298,12 @@ class Archiver:
         if not stable:
             self._changing(found)
         entry = file_entry(
-            found.path, status, pieces.size, pieces.inline,
-            extent_lists=pieces.lists, xattrs=file.xattrs,
+            found.path,
+            status,
+            pieces.size,
+            pieces.inline,
+            extent_lists=pieces.lists,
+            xattrs=file.xattrs,
         )
         self._manifest.add(entry)
         self.counts.size += pieces.size
@@ -317,7 +344,9 @@ class Archiver:
                 target = os.readlink(found.name, dir_fd=found.folder)
             xattrs = self._other_xattrs(found, kind)
         except FileNotFoundError:
-            self._events.note("vanished", f"{printable(found.path)} vanished before it was read", found.path)
+            self._events.note(
+                "vanished", f"{printable(found.path)} vanished before it was read", found.path
+            )
             return
         except OSError as error:
             self._skip("unreadable", found, f"cannot be read: {error.strerror or error}")

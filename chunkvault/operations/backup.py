@@ -108,7 +108,7 @@ class BackupResult:
     seconds: float
 
 
-async def backup(  # noqa: PLR0913 - keyword-only collaborators, each passed in on purpose
+async def backup(
     vault: Vault,
     options: BackupOptions,
     *,
@@ -216,9 +216,7 @@ class _Run:
         digests = DigestIndex(self._vault.catalog)
         if digests.is_empty and snapshots:
             digests.refill(self._known_entries(chain or snapshots[-1:]))
-        self._writer = ManifestWriter(
-            self._sink, Bundler(params), self._names, bundled=digests.add
-        )
+        self._writer = ManifestWriter(self._sink, Bundler(params), self._names, bundled=digests.add)
         self._archiver = Archiver(
             parent=ParentEntries(
                 [listed.snapshot for listed in chain], read=self._read, damaged=self._damaged
@@ -300,7 +298,8 @@ class _Run:
 
     def _damaged(self, error: ChunkvaultError) -> None:
         self._events.note(
-            "parent", f"part of the previous snapshot cannot be read, its files are read anew: {error}"
+            "parent",
+            f"part of the previous snapshot cannot be read, its files are read anew: {error}",
         )
 
     def _known_entries(self, listed: list[Listed]) -> Iterator[Entry]:

@@ -65,7 +65,7 @@ def parse_subset(text: str) -> Subset:
     try:
         if text.endswith("%"):
             percent = float(text[:-1])
-            if 0 < percent <= 100:  # noqa: PLR2004 - percent
+            if 0 < percent <= 100:
                 return Subset(fraction=percent / 100)
         elif "/" in text:
             n, t = (int(part) for part in text.split("/"))
@@ -77,7 +77,9 @@ def parse_subset(text: str) -> Subset:
                 return Subset(size=size)
     except ValueError:
         pass
-    raise UsageError(f"subset {text!r} is neither a percentage (5%), a part (2/7) nor a size (500M)")
+    raise UsageError(
+        f"subset {text!r} is neither a percentage (5%), a part (2/7) nor a size (500M)"
+    )
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,10 @@ class _Check:
         await self._trace(snapshots)
         damaged = tuple(
             Damage(
-                name, hurt.why, tuple(hurt.snapshots), tuple(hurt.paths)[:_MAX_PATHS],
+                name,
+                hurt.why,
+                tuple(hurt.snapshots),
+                tuple(hurt.paths)[:_MAX_PATHS],
                 max(0, len(hurt.paths) - _MAX_PATHS),
             )
             for name, hurt in sorted(self._bad.items())

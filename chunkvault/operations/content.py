@@ -156,7 +156,9 @@ class Batch:
         for number, at, offset, length in wants:
             entry = entries[number]
             if offset + length > len(data):
-                contents[number] = DamagedError(blob_name(chunk), "it is shorter than a file claims")
+                contents[number] = DamagedError(
+                    blob_name(chunk), "it is shorter than a file claims"
+                )
             elif length == entry.size:
                 part = view[offset : offset + length]
                 if entry.digest is not None and codec.content_digest(part) != entry.digest:

@@ -47,9 +47,7 @@ async def list_keys(vault: Vault) -> list[KeyInfo]:
     return sorted(slots, key=lambda slot: (slot.created_ns, slot.id))
 
 
-async def add_key(
-    vault: Vault, passphrase: str, label: str, *, clock_ns: Callable[[], int]
-) -> str:
+async def add_key(vault: Vault, passphrase: str, label: str, *, clock_ns: Callable[[], int]) -> str:
     """Let another passphrase open the vault.
 
     Returns:
@@ -80,9 +78,7 @@ async def remove_key(vault: Vault, prefix: str) -> str:
     return matching[0].id
 
 
-async def change_key(
-    vault: Vault, new_passphrase: str, *, clock_ns: Callable[[], int]
-) -> str:
+async def change_key(vault: Vault, new_passphrase: str, *, clock_ns: Callable[[], int]) -> str:
     """Replace the passphrase this run was opened with; the new slot is durable before the old goes.
 
     Returns:

@@ -178,5 +178,6 @@ async def read_extents(vault: Vault, entry: Entry) -> AsyncIterator[Extent]:
             total += extent.length
             yield extent
     if total != entry.size:
-        raise DamagedError(blob_name(entry.extent_lists[-1]), "its extents do not fit the file's size")
-
+        raise DamagedError(
+            blob_name(entry.extent_lists[-1]), "its extents do not fit the file's size"
+        )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chunkvault.chunking.bundle import Bundler
+    from chunkvault.format.entry import Xattr
     from chunkvault.fs.metadata import OwnerNames
     from chunkvault.ids import ChunkId, ContentDigest
-    from chunkvault.format.entry import Xattr
     from chunkvault.operations.sink import ChunkSink
 
 MAX_WAITING: Final = 8192
@@ -107,7 +107,7 @@ def lay_out(pieces: tuple[Extent, ...], layout: _Layout) -> tuple[Extent, ...]:
             chunk, offset, available = rest.pop()
             taken = min(length, available)
             result.append(Extent(chunk, offset, taken))
-            length -= taken  # noqa: PLW2901 - counts down what this segment still needs
+            length -= taken
             if taken < available:
                 rest.append(Extent(chunk, offset + taken, available - taken))
     return tuple(result)
@@ -154,7 +154,7 @@ class ManifestWriter:
         else:
             self._write(entry)
 
-    def add_small(  # noqa: PLR0913 - the facts of one small file
+    def add_small(
         self,
         path: bytes,
         status: os.stat_result,
@@ -167,9 +167,7 @@ class ManifestWriter:
         offset = self._open.get(digest)
         if offset is None:
             offset = self._open[digest] = self._bundler.add(content, digest)
-        self._waiting.append(
-            _Waiting(path, status, offset, len(content), digest, xattrs, holes)
-        )
+        self._waiting.append(_Waiting(path, status, offset, len(content), digest, xattrs, holes))
         if self._bundler.full or len(self._waiting) >= MAX_WAITING:
             self.end_bundle()
 

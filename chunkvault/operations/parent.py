@@ -126,8 +126,7 @@ def unchanged(past: Past, status: os.stat_result) -> bool:
     if (
         changed != entry.ctime_ns
         or status.st_mtime_ns != entry.mtime_ns
-        or status.st_size != entry.size
-        and entry.type == FileType.FILE
+        or (status.st_size != entry.size and entry.type == FileType.FILE)
         or status.st_ino != entry.inode
         or status.st_dev != entry.device
     ):

@@ -87,7 +87,7 @@ class RestoreResult:
     seconds: float
 
 
-async def restore(  # noqa: PLR0913 - keyword-only collaborators, each passed in on purpose
+async def restore(
     vault: Vault,
     selections: Sequence[Selection],
     options: RestoreOptions,
@@ -299,8 +299,15 @@ class _Part:
         """Make a hard link where another name of the same file was restored before."""
         # Inode numbers alone do not prove it: one may have been reused while the backup ran.
         identity = (
-            entry.device, entry.inode, entry.type, entry.size, entry.mtime_ns, entry.extents,
-            entry.extent_lists, entry.target, entry.rdev,
+            entry.device,
+            entry.inode,
+            entry.type,
+            entry.size,
+            entry.mtime_ns,
+            entry.extents,
+            entry.extent_lists,
+            entry.target,
+            entry.rdev,
         )
         first = self._linked.get(identity)
         if first is None:
@@ -319,9 +326,7 @@ class _Part:
         else:
             writer.node(path, entry)
 
-    async def _write_large(
-        self, writer: TreeWriter, entry: Entry, stop: threading.Event
-    ) -> None:
+    async def _write_large(self, writer: TreeWriter, entry: Entry, stop: threading.Event) -> None:
         path = entry.path[self._skip :]
         if self._lost and self._below_lost(entry.path):
             return
@@ -366,7 +371,7 @@ class _Part:
                     pending += extent.length
                 position += extent.length
                 if stop.is_set():
-                    raise Interrupted("restore was stopped")  # noqa: TRY301 - the pieces end below
+                    raise Interrupted("restore was stopped")
             for task in running:
                 await task
         finally:

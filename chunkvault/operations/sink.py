@@ -91,9 +91,7 @@ class ChunkSink:
 
     def _stored(self, chunk: ChunkId, size: int, done: Future[int]) -> None:
         """Runs in some thread when a chunk is stored, or is not."""
-        error = (
-            ChunkvaultError("the run was cancelled") if done.cancelled() else done.exception()
-        )
+        error = ChunkvaultError("the run was cancelled") if done.cancelled() else done.exception()
         self._done(chunk, size, 0 if error is not None else done.result(), error)
 
     def _done(

@@ -61,7 +61,8 @@ def walk(root: int, prefix: str, *, where: str) -> Generator[Page]:
 def _scan(root: int, folder: str, folders: list[str], where: str) -> Iterator[Listed]:
     """Files directly in a folder ("" or ending in "/"); adds its folders to ``folders``."""
     try:
-        descriptor = os.open(folder or ".", _OPEN_REAL_FOLDER, dir_fd=root)
+        # without the slash, which would follow a link
+        descriptor = os.open(folder.rstrip("/") or ".", _OPEN_REAL_FOLDER, dir_fd=root)
     except OSError as error:
         if error.errno not in NO_OBJECT:
             raise

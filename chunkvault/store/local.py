@@ -134,6 +134,7 @@ class LocalStore:
         self._noticed: set[str] = set()
         self._lock = threading.Lock()
         self._fd = -1
+        self._closing = False
         self._closed = False
         self._native: NativeCalls = load_native()
         self._durability = choose_durability(self._native, self._warn)
@@ -193,12 +194,16 @@ class LocalStore:
         await self._run(self._barrier)
 
     async def close(self) -> None:
-        """Wait for calls in progress and release the descriptor; may be called twice."""
-        if self._closed:
+        """Wait for calls in progress and release the descriptor; may be called twice.
+
+        Threads that use the ``…_sync`` methods must have ended before.
+        """
+        if self._closing:
             return
-        self._closed = True
+        self._closing = True
         await asyncio.to_thread(self._pool.shutdown)
         with self._lock:
+            self._closed = True
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd = -1
@@ -221,7 +226,7 @@ class LocalStore:
 
     async def _run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """Run it in a thread. Cancelled, it has not begun or has ended when this returns."""
-        if self._closed:
+        if self._closing:
             raise RuntimeError(f"the store {self._location} is closed")
         call = self._pool.submit(function, *args, **kwargs)
         try:

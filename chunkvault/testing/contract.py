@@ -144,6 +144,7 @@ class StoreContract:
 
         async def poll() -> None:
             while not done.is_set():
+                await asyncio.sleep(0)  # a store in memory never waits
                 try:
                     seen = await harness.store.get(BLOB, limit=2 * MIB)
                 except NotFoundError:

@@ -45,7 +45,7 @@ MAX_SLOTS: Final = 64
 """Each one costs 0.1 s of Argon2id to try."""
 
 
-def make_slot(  # noqa: PLR0913 - keyword-only facts of the new slot
+def make_slot(
     master: MasterKey,
     passphrase: str,
     vault_id: bytes,
@@ -127,5 +127,3 @@ async def put_slot(store: Store, slot_id: str, data: bytes) -> None:
     """Store a new slot, durably."""
     await store.put(slot_name(slot_id), data)
     await store.barrier()
-
-

@@ -33,7 +33,13 @@ from chunkvault.errors import (
     UnsupportedFormatError,
     VaultExistsError,
 )
-from chunkvault.format.config import ChunkerSettings, VaultConfig, decode_config, encode_config, verify_config
+from chunkvault.format.config import (
+    ChunkerSettings,
+    VaultConfig,
+    decode_config,
+    encode_config,
+    verify_config,
+)
 from chunkvault.format.frame import MAX_BLOB_SIZE, MAX_SNAPSHOT_FRAME_SIZE
 from chunkvault.format.limits import MAX_TEXT_FILE_SIZE
 from chunkvault.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
@@ -192,8 +198,14 @@ async def open_vault(
     path = None if cache_dir is None else cache_dir / config.vault_id.hex() / "catalog.sqlite"
     catalog = Catalog.open(path, mac_key=mac_key, vault_id=config.vault_id)
     return Vault(
-        store=store, config=config, keys=keys, master=master, slot_id=slot_id,
-        catalog=catalog, lock=lock, cache_dir=cache_dir,
+        store=store,
+        config=config,
+        keys=keys,
+        master=master,
+        slot_id=slot_id,
+        catalog=catalog,
+        lock=lock,
+        cache_dir=cache_dir,
     )
 
 
