@@ -106,6 +106,18 @@ def keyed_hash(key: bytes | None, data: Buffer) -> bytes:
     return blake3(data, key=key).digest()
 
 
+def hasher(key: bytes | None) -> Callable[[Buffer], bytes]:
+    """`keyed_hash` with the key settled, for where it runs once a file."""
+
+    def plain(data: Buffer) -> bytes:
+        return blake3(data).digest()
+
+    def keyed(data: Buffer, key: bytes = key or b"") -> bytes:
+        return blake3(data, key=key).digest()
+
+    return plain if key is None else keyed
+
+
 def mac(key: bytes, data: Buffer) -> bytes:
     """A tag of 32 bytes that only who holds the key can make; BLAKE3's keyed mode."""
     return blake3(data, key=key).digest()

@@ -174,6 +174,24 @@ def pack_payload(body: Buffer, *, padded: bool) -> bytes:
     return b"".join((len(body).to_bytes(_LENGTH_SIZE, "little"), body, padding))
 
 
+def payload_size(body_size: int) -> int:
+    """Bytes of a padded payload around a body of this size."""
+    return padme(_LENGTH_SIZE + body_size)
+
+
+def lay_payload(body: Buffer, room: memoryview) -> None:
+    """Like `pack_payload` with padding, into memory of the caller's.
+
+    Args:
+        body: a zstd frame.
+        room: `payload_size` bytes; what is in it is overwritten.
+    """
+    end = _LENGTH_SIZE + len(body)
+    room[:_LENGTH_SIZE] = len(body).to_bytes(_LENGTH_SIZE, "little")
+    room[_LENGTH_SIZE:end] = body
+    room[end:] = bytes(len(room) - end)
+
+
 def unpack_payload(payload: Buffer, *, padded: bool) -> memoryview:
     """The body of a payload, not copied.
 

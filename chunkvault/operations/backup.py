@@ -169,7 +169,15 @@ class _Run:
         snapshot = None
         if not self._options.dry_run and (finished or self._writer.refs):
             self._events.progress.phase = "publishing"
-            snapshot = await self._publish(partial=not finished)
+            # The catalog is written while the disk is waited for.
+            noting = asyncio.create_task(asyncio.to_thread(self._note_in_catalog))
+            try:
+                snapshot, record = await self._vault.publish_snapshot(
+                    self._record(partial=not finished)
+                )
+            finally:
+                await noting
+            self._vault.catalog.add_snapshot(snapshot, record)
             await self._drop_checkpoints()
         return BackupResult(
             snapshot, not finished, self._parent, self._totals(), time.monotonic() - self._begun
@@ -216,7 +224,14 @@ class _Run:
         digests = DigestIndex(self._vault.catalog)
         if digests.is_empty and snapshots:
             digests.refill(self._known_entries(chain or snapshots[-1:]))
-        self._writer = ManifestWriter(self._sink, Bundler(params), self._names, bundled=digests.add)
+        self._digests = digests
+        self._writer = ManifestWriter(
+            self._sink,
+            Bundler(params),
+            self._names,
+            bundled=digests.add,
+            refused=self._refused,
+        )
         self._archiver = Archiver(
             parent=ParentEntries(
                 [listed.snapshot for listed in chain], read=self._read, damaged=self._damaged
@@ -240,9 +255,6 @@ class _Run:
                 raise SourceError("none of the sources can be read; nothing was saved")
         self._writer.end_chunk()
         self._sink.settle()
-        if not self._options.dry_run:
-            digests.flush()
-            self._vault.catalog.add_chunks(self._sink.take_stored())
         return finished
 
     def _archive_stream(self, stdin: BinaryIO | None) -> bool:
@@ -320,13 +332,23 @@ class _Run:
         self._writer.end_chunk()
         self._sink.settle()
         if self._writer.refs and self._options.stdin_name is None:
-            publishing = asyncio.run_coroutine_threadsafe(self._publish(partial=True), self._loop)
-            earlier, self._checkpoints = self._checkpoints, [publishing.result()]
+            publishing = asyncio.run_coroutine_threadsafe(
+                self._vault.publish_snapshot(self._record(partial=True)), self._loop
+            )
+            earlier, self._checkpoints = self._checkpoints, [publishing.result()[0]]
             asyncio.run_coroutine_threadsafe(self._drop(earlier), self._loop).result()
 
-    async def _publish(self, *, partial: bool) -> SnapshotId:
+    def _note_in_catalog(self) -> None:
+        self._digests.flush()
+        self._vault.catalog.add_chunks(self._sink.take_stored())
+
+    def _refused(self, path: bytes, error: ChunkvaultError) -> None:
+        self._archiver.counts.skipped += 1
+        self._events.warn("refused", f"{error}; it is not in this snapshot", path)
+
+    def _record(self, *, partial: bool) -> Snapshot:
         options = self._options
-        snapshot = Snapshot(
+        return Snapshot(
             started_ns=self._started_ns,
             finished_ns=self._clock_ns(),
             hostname=options.hostname,
@@ -342,7 +364,6 @@ class _Run:
             totals=self._totals(),
             excludes=options.excludes,
         )
-        return await self._vault.publish_snapshot(snapshot)
 
     async def _drop_checkpoints(self) -> None:
         earlier, self._checkpoints = self._checkpoints, []

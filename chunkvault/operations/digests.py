@@ -41,9 +41,9 @@ class DigestIndex:
             return self._catalog.find_digest(digest)
         return known
 
-    def add(self, digest: ContentDigest, extent: Extent) -> None:
-        """Remember a file that was just bundled."""
-        self._recent[digest] = extent
+    def add(self, found: dict[ContentDigest, Extent]) -> None:
+        """Remember files that were just bundled."""
+        self._recent.update(found)
         if len(self._recent) >= _FLUSH_AT:
             self.flush()
 
@@ -58,4 +58,4 @@ class DigestIndex:
         """Learn the digests that manifests hold; what a lost catalog is rebuilt from."""
         for entry in entries:
             if entry.digest is not None and len(entry.extents) == 1:
-                self.add(entry.digest, entry.extents[0])
+                self.add({entry.digest: entry.extents[0]})

@@ -6,11 +6,17 @@ order waits with them, up to a bound. What may not live here: reading files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from chunkvault.errors import FormatError
 from chunkvault.format.entry import Entry, Extent, FileType
 from chunkvault.format.frame import Kind
-from chunkvault.format.manifest import MANIFEST_MAX_BYTES, encode_entry, is_boundary
+from chunkvault.format.manifest import (
+    MANIFEST_MAX_BYTES,
+    encode_bundled,
+    encode_entry,
+    is_boundary,
+)
 from chunkvault.format.snapshot import ManifestRef
 
 if TYPE_CHECKING:
@@ -26,38 +32,32 @@ if TYPE_CHECKING:
 MAX_WAITING: Final = 8192
 """Entries that may wait for a bundle before it is ended early; about 5 MB."""
 
-_Layout = tuple[tuple[int, int], ...]
+Layout: TypeAlias = tuple[tuple[int, int], ...]
 """(hole before, data length) pairs of a sparse file; empty for a file without holes."""
 
 
-class _Waiting:
-    """A small file whose bundle is still open."""
+class _Rare(NamedTuple):
+    """A small file whose bundle is still open, and that has holes or attributes."""
 
-    __slots__ = ("digest", "holes", "links", "offset", "path", "size", "status", "stored", "xattrs")
-
-    def __init__(  # noqa: PLR0913 - a plain record, built in one place
-        self,
-        path: bytes,
-        status: os.stat_result,
-        offset: int,
-        stored: int,
-        digest: ContentDigest,
-        xattrs: tuple[Xattr, ...],
-        holes: _Layout,
-    ) -> None:
-        self.path = path
-        self.status = status
-        self.offset = offset
-        self.stored = stored
-        self.digest = digest
-        self.xattrs = xattrs
-        self.holes = holes
+    path: bytes
+    status: os.stat_result
+    offset: int
+    stored: int
+    digest: ContentDigest
+    xattrs: tuple[Xattr, ...]
+    holes: Layout
 
     def entry(self, bundle: ChunkId) -> Entry:
-        st, whole = self.status, Extent(bundle, self.offset, self.stored)
+        whole = Extent(bundle, self.offset, self.stored)
         extents = lay_out((whole,), self.holes) if self.holes else (whole,)
         size = self.stored + sum(hole for hole, _ in self.holes)
-        return file_entry(self.path, st, size, extents, digest=self.digest, xattrs=self.xattrs)
+        return file_entry(
+            self.path, self.status, size, extents, digest=self.digest, xattrs=self.xattrs
+        )
+
+
+_Plain: TypeAlias = "tuple[bytes, os.stat_result, ContentDigest]"
+"""Path, status and digest of a small file without either; where it lies the open bundle knows."""
 
 
 def file_entry(  # noqa: PLR0913 - the one constructor of file entries
@@ -92,7 +92,7 @@ def file_entry(  # noqa: PLR0913 - the one constructor of file entries
     )
 
 
-def lay_out(pieces: tuple[Extent, ...], layout: _Layout) -> tuple[Extent, ...]:
+def lay_out(pieces: tuple[Extent, ...], layout: Layout) -> tuple[Extent, ...]:
     """Spread the pieces of a sparse file's data over its layout, holes between them.
 
     ``layout`` says, in order, how long a hole is and how much data follows it; the data lengths sum
@@ -120,7 +120,8 @@ class ManifestWriter:
         sink: takes bundles and manifest chunks.
         bundler: where small files are put together.
         names: asked once for each owner.
-        bundled: hears of each small file's digest and extent when its bundle is handed over.
+        bundled: hears of the digests and extents of a bundle when it is handed over.
+        refused: hears of entries that the format cannot hold; they are left out.
     """
 
     def __init__(
@@ -129,21 +130,22 @@ class ManifestWriter:
         bundler: Bundler,
         names: OwnerNames,
         *,
-        bundled: Callable[[ContentDigest, Extent], None],
+        bundled: Callable[[dict[ContentDigest, Extent]], None],
+        refused: Callable[[bytes, FormatError], None],
     ) -> None:
         self._sink = sink
         self._bundler = bundler
         self._names = names
         self._bundled = bundled
-        self._waiting: list[Entry | _Waiting] = []
-        self._open: dict[ContentDigest, int] = {}
+        self._refused = refused
+        self._waiting: list[Entry | _Rare | _Plain] = []
+        self._open: dict[ContentDigest, tuple[int, int]] = {}
         self._parts: list[bytes] = []
         self._size = 0
         self._first = b""
         self._users: set[int] = set()
         self._groups: set[int] = set()
         self.refs: list[ManifestRef] = []
-        self.last_path = b""
 
     def add(self, entry: Entry) -> None:
         """Take the next entry, complete as it is."""
@@ -161,32 +163,38 @@ class ManifestWriter:
         content: bytes,
         digest: ContentDigest,
         xattrs: tuple[Xattr, ...],
-        holes: _Layout = (),
+        holes: Layout = (),
     ) -> None:
         """Take the next entry, a file whose content goes into the open bundle."""
-        offset = self._open.get(digest)
-        if offset is None:
-            offset = self._open[digest] = self._bundler.add(content, digest)
-        self._waiting.append(_Waiting(path, status, offset, len(content), digest, xattrs, holes))
+        place = self._open.get(digest)
+        if place is None:
+            offset = self._bundler.add(content, digest)
+            place = self._open[digest] = (offset, len(content))
+        if xattrs or holes:
+            self._waiting.append(_Rare(path, status, *place, digest, xattrs, holes))
+        else:
+            self._waiting.append((path, status, digest))
         if self._bundler.full or len(self._waiting) >= MAX_WAITING:
             self.end_bundle()
 
     def end_bundle(self) -> None:
         """Hand the open bundle over, and write all that waited for it."""
-        if not self._waiting:
-            return
         waiting, self._waiting = self._waiting, []
+        places, self._open = self._open, {}
+        if not waiting:
+            return
         bundle = self._sink.add(Kind.DATA, self._bundler.take())
-        reported: set[ContentDigest] = set()
+        extents = {digest: Extent(bundle, *place) for digest, place in places.items()}
+        self._bundled(extents)
         for item in waiting:
             if isinstance(item, Entry):
                 self._write(item)
-                continue
-            if item.digest not in reported:
-                reported.add(item.digest)
-                self._bundled(item.digest, Extent(bundle, item.offset, item.stored))
-            self._write(item.entry(bundle))
-        self._open.clear()
+            elif isinstance(item, _Rare):
+                self._write(item.entry(bundle))
+            else:
+                path, status, digest = item
+                data = encode_bundled(path, status, digest, extents[digest])
+                self._append(path, status.st_uid, status.st_gid, data)
 
     def end_chunk(self) -> None:
         """Hand the open manifest chunk over; the next entry begins a new one."""
@@ -201,21 +209,27 @@ class ManifestWriter:
         self.refs.clear()
 
     def _write(self, entry: Entry) -> None:
-        path = entry.path
-        if self._parts and (self._size >= MANIFEST_MAX_BYTES or is_boundary(path)):
+        try:
+            data = encode_entry(entry)
+        except FormatError as error:
+            self._refused(entry.path, error)
+        else:
+            self._append(entry.path, entry.uid, entry.gid, data)
+
+    def _append(self, path: bytes, uid: int, gid: int, data: bytes) -> None:
+        """Put one encoded entry into the open manifest chunk, or into the next."""
+        if is_boundary(path) or self._size >= MANIFEST_MAX_BYTES:
             self._cut()
         if not self._parts:
             self._first = path
-        data = encode_entry(entry)
         self._parts.append(data)
         self._size += len(data)
-        self.last_path = path
-        if entry.uid not in self._users:
-            self._users.add(entry.uid)
-            self._names.user(entry.uid)
-        if entry.gid not in self._groups:
-            self._groups.add(entry.gid)
-            self._names.group(entry.gid)
+        if uid not in self._users:
+            self._users.add(uid)
+            self._names.user(uid)
+        if gid not in self._groups:
+            self._groups.add(gid)
+            self._names.group(gid)
 
     def _cut(self) -> None:
         if self._parts:

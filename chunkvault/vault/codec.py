@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import zstandard
 
 from chunkvault.crypto import aead
-from chunkvault.crypto.keys import Subkeys, id_key, keyed_hash, object_key
+from chunkvault.crypto.keys import Subkeys, hasher, id_key, keyed_hash, object_key
 from chunkvault.errors import FormatError
 from chunkvault.format.frame import (
+    HEADER_SIZE,
     NONCE_SIZE,
     SALT_SIZE,
+    TAG_SIZE,
     FrameParts,
     Kind,
     associated_data,
     build_plain_frame,
     build_sealed_frame,
     encode_header,
+    lay_payload,
     max_body_size,
     max_plaintext_size,
     open_plain_frame,
     pack_payload,
+    payload_size,
     split_frame,
     unpack_payload,
 )
@@ -39,10 +43,31 @@ if TYPE_CHECKING:
     from chunkvault.store.base import Buffer
 
 
+_T = TypeVar("_T")
+
+_SEALED_START: Final = HEADER_SIZE + NONCE_SIZE
+_SEALED_OVERHEAD: Final = _SEALED_START + TAG_SIZE
+
+
+class _Scratch:
+    """Memory that is used again and again, because the kernel clears each fresh page first."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def room(self, size: int) -> memoryview:
+        """So many bytes, good until the next call; what is in them means nothing."""
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size + (size >> 2))
+        return memoryview(self._buffer)[:size]
+
+
 class _PerThread(threading.local):
-    """A compressor and a decompressor of each thread's own."""
+    """A compressor, a decompressor and scratch memory of each thread's own."""
 
     def __init__(self, level: int) -> None:
+        self.first = _Scratch()
+        self.second = _Scratch()
         self.compressor = zstandard.ZstdCompressor(level=level)
         self.decompressor = zstandard.ZstdDecompressor()
 
@@ -65,9 +90,9 @@ class BlobCodec:
     ) -> None:
         self._keys = keys
         self._random_bytes = random_bytes
-        self._zstd = _PerThread(level)
+        self._own = _PerThread(level)
         chunk_id = keys.chunk_id if keys is not None else None
-        self._digest_key = keys.digest if keys is not None else None
+        self._digest = hasher(keys.digest if keys is not None else None)
         self._id_keys = {kind: id_key(chunk_id, kind) for kind in Kind}
 
     def chunk_id(self, kind: Kind, plaintext: Buffer) -> ChunkId:
@@ -76,24 +101,42 @@ class BlobCodec:
 
     def content_digest(self, content: Buffer) -> ContentDigest:
         """What tells whether two small files are the same."""
-        return ContentDigest(keyed_hash(self._digest_key, content))
+        digest: ContentDigest = self._digest(content)  # type: ignore[assignment]  # one call less
+        return digest
 
     def seal(self, kind: Kind, chunk: ChunkId, plaintext: Buffer) -> bytes:
         """A chunk as stored."""
+        return self.seal_for(kind, chunk, plaintext, bytes)
+
+    def seal_for(
+        self, kind: Kind, chunk: ChunkId, plaintext: Buffer, use: Callable[[Buffer], _T]
+    ) -> _T:
+        """Seal a chunk and hand it to ``use``, which must not keep it: the memory is this thread's.
+
+        Returns:
+            What ``use`` returns.
+        """
         if len(plaintext) > max_plaintext_size(kind):
             raise ValueError(f"a chunk of {len(plaintext)} bytes is larger than the format allows")
-        body = self._zstd.compressor.compress(plaintext)
+        body = self._own.compressor.compress(plaintext)
         if self._keys is None:
-            return build_plain_frame(encode_header(kind, encrypted=False), chunk, body)
+            return use(build_plain_frame(encode_header(kind, encrypted=False), chunk, body))
         header = encode_header(kind, encrypted=True)
         nonce = self._random_bytes(NONCE_SIZE)
-        sealed = aead.encrypt(
+        size = payload_size(len(body))
+        payload = self._own.first.room(size)
+        lay_payload(body, payload)
+        frame = self._own.second.room(_SEALED_OVERHEAD + size)
+        frame[:HEADER_SIZE] = header
+        frame[HEADER_SIZE:_SEALED_START] = nonce
+        aead.encrypt_into(
             object_key(self._keys.blob, chunk),
             nonce,
-            pack_payload(body, padded=True),
+            payload,
             associated_data(header, chunk),
+            frame[_SEALED_START:],
         )
-        return build_sealed_frame(header, nonce, sealed)
+        return use(frame)
 
     def open(self, kind: Kind, chunk: ChunkId, data: Buffer) -> bytes:
         """The plaintext of a blob.
@@ -125,11 +168,13 @@ class BlobCodec:
             body = open_plain_frame(parts, chunk)
         else:
             header = encode_header(parts.header.kind, encrypted=True)
-            payload = aead.decrypt(
+            payload = self._own.first.room(len(parts.content) - TAG_SIZE)
+            aead.decrypt_into(
                 object_key(self._keys.blob, chunk),
                 parts.nonce,
                 parts.content,
                 associated_data(header, chunk),
+                payload,
             )
             body = unpack_payload(payload, padded=True)
         return self._decompress(body, parts.header.kind)
@@ -142,7 +187,7 @@ class BlobCodec:
             size = zstandard.frame_content_size(body)
             if not 0 <= size <= limit:
                 raise FormatError(f"it claims to hold {size} bytes")
-            plaintext = self._zstd.decompressor.decompress(
+            plaintext = self._own.decompressor.decompress(
                 body, max_output_size=max(size, 1), allow_extra_data=False
             )
         except zstandard.ZstdError as error:
@@ -155,7 +200,7 @@ class BlobCodec:
         """A snapshot record as stored, and the name that this gives it."""
         if len(plaintext) > max_plaintext_size(Kind.SNAPSHOT):
             raise FormatError("the snapshot record is larger than the format allows")
-        body = self._zstd.compressor.compress(plaintext)
+        body = self._own.compressor.compress(plaintext)
         if self._keys is None:
             data = build_plain_frame(encode_header(Kind.SNAPSHOT, encrypted=False), b"", body)
         else:

@@ -336,9 +336,11 @@ class Vault:
     def _write_here(
         self, store: BlockingStore, kind: Kind, chunk: ChunkId, plaintext: Buffer
     ) -> int:
-        data = self.codec.seal(kind, chunk, plaintext)
-        store.put_sync(blob_name(chunk), data)
-        return len(data)
+        def put(frame: Buffer) -> int:
+            store.put_sync(blob_name(chunk), frame)
+            return len(frame)
+
+        return self.codec.seal_for(kind, chunk, plaintext, put)
 
     async def write_chunk(self, kind: Kind, chunk: ChunkId, plaintext: Buffer) -> int:
         """Seal and store a chunk.
@@ -429,8 +431,11 @@ class Vault:
         self.catalog.add_snapshot(snapshot, data)
         return record
 
-    async def publish_snapshot(self, record: Snapshot) -> SnapshotId:
+    async def publish_snapshot(self, record: Snapshot) -> tuple[SnapshotId, bytes]:
         """Make all that was written durable, then the record visible, then durable too.
+
+        Returns:
+            Its id, and the record as stored, for the catalog.
 
         Raises:
             StoreError: something may not be durable; the snapshot is not to be relied on.
@@ -439,8 +444,7 @@ class Vault:
         snapshot, data = self.codec.seal_snapshot(encode_snapshot(record))
         await self.store.put(snapshot_name(snapshot), data)
         await self.store.barrier()
-        self.catalog.add_snapshot(snapshot, data)
-        return snapshot
+        return snapshot, data
 
     async def delete_snapshot(self, snapshot: SnapshotId) -> None:
         """Remove a record; its blobs stay."""
