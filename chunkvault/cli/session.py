@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from chunkvault.cli import render
 from chunkvault.cli.context import text
+from chunkvault.cli.memory import keep_freed_memory
 from chunkvault.cli.passphrase import (
     PassphraseSource,
     Terminal,
@@ -203,6 +204,7 @@ class Session:
             The exit code.
         """
         self.command = command
+        keep_freed_memory()
         style = choose_style(
             quiet=self.messages.quiet,
             terminal=_is_terminal(sys.stderr),

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Sequence
 from itertools import repeat
 from types import NoneType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from chunkvault.errors import FormatError
 from chunkvault.format.entry import Entry, Extent, FileType, Xattr
@@ -63,6 +63,9 @@ from chunkvault.format.rows import (
     xattrs_of,
 )
 from chunkvault.ids import ID_SIZE, ContentDigest
+
+if TYPE_CHECKING:
+    import os  # only its stat_result, as a type
 
 MANIFEST_MAX_BYTES: Final = 1 << 20
 """Where a writer ends a manifest chunk even without a boundary, once it has this many bytes."""
@@ -122,28 +125,7 @@ def encode_entry(entry: Entry) -> bytes:
     return data
 
 
-class FileStatus(Protocol):
-    """What of ``os.stat_result`` an entry needs."""
-
-    @property
-    def st_mode(self) -> int: ...
-    @property
-    def st_uid(self) -> int: ...
-    @property
-    def st_gid(self) -> int: ...
-    @property
-    def st_mtime_ns(self) -> int: ...
-    @property
-    def st_ctime_ns(self) -> int: ...
-    @property
-    def st_ino(self) -> int: ...
-    @property
-    def st_dev(self) -> int: ...
-    @property
-    def st_nlink(self) -> int: ...
-
-
-def encode_bundled(path: bytes, status: FileStatus, digest: ContentDigest, extent: Extent) -> bytes:
+def encode_bundled(path: bytes, status: os.stat_result, digest: ContentDigest, extent: Extent) -> bytes:
     """`encode_entry` of a bundled file without attributes, in a third of the time.
 
     A first backup does this once a file: no `Entry` is built on the way.

@@ -238,7 +238,7 @@ def _roots(record: _Map) -> tuple[bytes, ...]:
 
 
 def _parent(record: _Map) -> SnapshotId | None:
-    value = record.get("parent")
+    value = record.get("parent", "missing")
     if value is None:
         return None
     if type(value) is not bytes or len(value) != ID_SIZE:

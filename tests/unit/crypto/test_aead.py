@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chunkvault.crypto.aead import decrypt, encrypt
+from chunkvault.crypto.aead import decrypt, decrypt_into, encrypt, encrypt_into
 from chunkvault.errors import AuthenticationError
 
 KEY, NONCE, AAD = b"k" * 32, b"n" * 12, b"header and id"
@@ -24,6 +24,25 @@ def test_any_flipped_bit_is_noticed(at: int) -> None:
     sealed[at] ^= 1
     with pytest.raises(AuthenticationError):
         decrypt(KEY, NONCE, sealed, AAD)
+
+
+def test_sealing_into_memory_of_the_callers_is_the_same() -> None:
+    """The same bytes as with memory of its own, both ways."""
+    room = bytearray(9 + 16)
+    encrypt_into(KEY, NONCE, b"plaintext", AAD, memoryview(room))
+    assert room == encrypt(KEY, NONCE, b"plaintext", AAD)
+    opened = bytearray(9)
+    decrypt_into(KEY, NONCE, room, AAD, memoryview(opened))
+    assert opened == b"plaintext"
+
+
+@pytest.mark.parametrize("at", [0, 8, 9, 24])
+def test_any_flipped_bit_is_noticed_there_too(at: int) -> None:
+    """Opening into memory of the caller's authenticates as well."""
+    sealed = bytearray(encrypt(KEY, NONCE, b"plaintext", AAD))
+    sealed[at] ^= 1
+    with pytest.raises(AuthenticationError):
+        decrypt_into(KEY, NONCE, sealed, AAD, memoryview(bytearray(9)))
 
 
 def test_key_nonce_and_associated_data_must_be_the_same() -> None:

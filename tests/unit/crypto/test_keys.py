@@ -10,6 +10,7 @@ from blake3 import blake3
 from chunkvault.crypto.keys import (
     MasterKey,
     derive_subkeys,
+    hasher,
     id_key,
     keyed_hash,
     mac,
@@ -87,5 +88,7 @@ def test_keyed_hash_is_blake3() -> None:
     key = b"k" * 32
     assert keyed_hash(None, b"data") == blake3(b"data").digest()
     assert keyed_hash(key, memoryview(b"data")) == blake3(b"data", key=key).digest()
+    assert hasher(None)(b"data") == keyed_hash(None, b"data")
+    assert hasher(key)(memoryview(b"data")) == keyed_hash(key, b"data")
     assert mac(key, b"data") == blake3(b"data", key=key).digest()
     assert object_key(key, b"s" * 32) == blake3(b"s" * 32, key=key).digest()

@@ -109,6 +109,14 @@ def test_payloads_come_back(padded: bool, size: int) -> None:
     assert body.obj is payload
 
 
+@pytest.mark.parametrize("size", [1, 5, 301, 70_000])
+def test_a_payload_laid_into_used_memory_is_the_same(size: int) -> None:
+    """Whatever was there before is overwritten, padding included."""
+    room = bytearray(b"x" * frame.payload_size(size))
+    frame.lay_payload(b"b" * size, memoryview(room))
+    assert room == frame.pack_payload(b"b" * size, padded=True)
+
+
 def test_payloads_of_another_size_are_refused() -> None:
     """Neither more nor less padding than Padmé, and no length beyond the end."""
     good = frame.pack_payload(b"b" * 301, padded=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
@@ -19,6 +21,7 @@ from chunkvault.format.limits import (
 from chunkvault.format.manifest import (
     decode_extents,
     decode_manifest,
+    encode_bundled,
     encode_entry,
     encode_extents,
     is_boundary,
@@ -380,6 +383,36 @@ def test_the_message_names_the_entry_on_one_line() -> None:
 
 
 # Writing
+
+
+def status(**changes: int) -> os.stat_result:
+    """What lstat might say of `entry`."""
+    facts = {
+        "st_mode": stat.S_IFREG | 0o644, "st_ino": 140, "st_dev": 64768, "st_nlink": 1,
+        "st_uid": 1000, "st_gid": 1000, "st_size": 92, "st_mtime_ns": 17 * 10**17,
+        "st_ctime_ns": 17 * 10**17 + 1, **changes,
+    }  # fmt: skip
+    names = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
+    first = tuple(facts[name] for name in names)
+    times = {"st_mtime_ns": facts["st_mtime_ns"], "st_ctime_ns": facts["st_ctime_ns"]}
+    return os.stat_result((*first, 0, 0, 0), times)
+
+
+def test_the_short_way_to_write_a_bundled_file_gives_the_same_row() -> None:
+    """Byte for byte what its entry gives, times out of range included."""
+    extent = Extent(CHUNK, 4096, 92)
+    assert encode_bundled(entry().path, status(), DIGEST, extent) == encode_entry(entry())
+    far = encode_bundled(entry().path, status(st_mtime_ns=1 << 90), DIGEST, extent)
+    assert far == encode_entry(entry(mtime_ns=1 << 90))
+
+
+def test_the_short_way_keeps_the_limits() -> None:
+    """A path that is too long and a number that does not fit are errors there too."""
+    extent = Extent(CHUNK, 4096, 92)
+    with pytest.raises(FormatError, match="cannot be stored"):
+        encode_bundled(b"x" * ((1 << 20) + 1), status(), DIGEST, extent)
+    with pytest.raises(FormatError, match="cannot be stored"):
+        encode_bundled(b"x", status(st_ino=1 << 70), DIGEST, extent)
 
 
 def test_times_out_of_range_become_the_nearest() -> None:
