@@ -1,8 +1,10 @@
 """Asks the C library to keep freed memory for the next megabyte, instead of giving it back at once.
 
 What lives here: one setting of this process. A backup allocates and frees buffers of some megabytes
-thousands of times; as set up, glibc returns each to the kernel, which clears the pages again on the next
-use. Clearing costs more than sealing: a restore of 2 GiB spent 4.6 s in the kernel, and 1.9 s with this.
+thousands of times; as set up, glibc returns each to the kernel, which clears the pages again on
+the next use. Clearing costs more than sealing: a restore of 2 GiB spent 4.6 s in the kernel, and
+1.9 s with
+this.
 The most that is kept stays below what was in use at once.
 """
 

@@ -125,7 +125,9 @@ def encode_entry(entry: Entry) -> bytes:
     return data
 
 
-def encode_bundled(path: bytes, status: os.stat_result, digest: ContentDigest, extent: Extent) -> bytes:
+def encode_bundled(
+    path: bytes, status: os.stat_result, digest: ContentDigest, extent: Extent
+) -> bytes:
     """`encode_entry` of a bundled file without attributes, in a third of the time.
 
     A first backup does this once a file: no `Entry` is built on the way.

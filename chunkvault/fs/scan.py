@@ -152,16 +152,10 @@ class Scanner:
                     self._missed(path, inner, error)
                     continue
                 if status.st_mode & _TYPE_MASK != _DIRECTORY:
-                    if inner is not None and inner.below:
-                        self._missed_below(path, inner, NotADirectoryError(20, "Not a directory"))
-                        if not inner.is_source:
-                            continue
-                    yield Found(path, name, fd, status)
+                    if inner is None or self._is_no_folder(path, inner):
+                        yield Found(path, name, fd, status)
                     continue
-                if (status.st_dev, status.st_ino) in self._own:
-                    self._report("own-vault", path, None)
-                    continue
-                if excluded is not None and inner is None and excluded(path[skip:], True):  # noqa: FBT003
+                if self._leave_out(path, status, inner, skip):
                     continue
                 opened = self._enter(frame, name, path, status, inner)
                 yield Found(path, name, opened, status)
@@ -169,6 +163,23 @@ class Scanner:
                     break
             else:
                 self._leave(frame)
+
+    def _is_no_folder(self, path: bytes, inner: _Wanted) -> bool:
+        """Whether what is no folder was asked for itself; sources below it cannot exist."""
+        if inner.below:
+            self._missed_below(path, inner, NotADirectoryError(20, "Not a directory"))
+        return inner.is_source
+
+    def _leave_out(
+        self, path: bytes, status: os.stat_result, inner: _Wanted | None, skip: int
+    ) -> bool:
+        """Whether a folder is the vault's own, or excluded."""
+        if (status.st_dev, status.st_ino) in self._own:
+            self._report("own-vault", path, None)
+            return True
+        if self._excluded is None or inner is not None:
+            return False
+        return self._excluded(path[skip:], True)  # noqa: FBT003
 
     def _enter(
         self, frame: _Frame, name: bytes, path: bytes, status: os.stat_result, inner: _Wanted | None

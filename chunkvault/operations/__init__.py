@@ -1,1 +1,1 @@
-""""""
+"""The verbs: each plans, then applies. See docs/design.md for the layers."""

@@ -1,8 +1,8 @@
 """The reading thread of a backup: walk, compare with the parent, read what changed, cut it.
 
 What lives here: the decision for each entry. Where the bytes come from is in ``reader``, where they
-go in ``sink``, how entries become a manifest in ``manifest_writer``. This runs in one thread, because
-for small files two threads fight over the interpreter and are slower than one.
+go in ``sink``, how entries become a manifest in ``manifest_writer``. This runs in one thread,
+because for small files two threads fight over the interpreter and are slower than one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _TYPES: Final = {
     stat.S_IFBLK: FileType.BLOCK_DEVICE,
 }
 _REREADS: Final = 2
-"""How often a small file that changes while it is read is read again before it is taken as it is."""
+"""How often a small file that changes while it is read is read again before it is taken as it
+is."""
 
 
 class Counts:
@@ -172,8 +173,8 @@ class Archiver:
         self.counts.size += size
         self.counts.read += size
 
-    # Whether the vault still holds what an unchanged file refers to. A blob that was lost is thereby
-    # noticed by the next backup, which reads the file again and stores it again.
+    # Whether the vault still holds what an unchanged file refers to. A blob that was lost is
+    # thereby noticed by the next backup, which reads the file again and stores it again.
     def _holds(self, entry: Entry) -> bool:
         held = self._held
         for extent in entry.extents:
@@ -274,8 +275,8 @@ class Archiver:
     def _changing(self, found: Found) -> None:
         self._events.warn(
             "changed",
-            f"{printable(found.path)} changed while it was read; it is stored as it was read, and is "
-            "read again next time",
+            f"{printable(found.path)} changed while it was read; it is stored as it was read, "
+            "and is read again next time",
             found.path,
         )
 

@@ -1,7 +1,8 @@
 """The verb backup: make one snapshot of some sources.
 
-What lives here: how a run is put together, checkpointed, stopped and published. The reading of files
-is the archiver's. Order is what keeps snapshots whole: all blobs, then a durability barrier, then
+What lives here: how a run is put together, checkpointed, stopped and published. The reading of
+files is the archiver's. Order is what keeps snapshots whole: all blobs, then a durability barrier,
+then
 the snapshot record.
 """
 
@@ -119,8 +120,8 @@ async def backup(
 ) -> BackupResult:
     """Make a snapshot of the sources.
 
-    Files that cannot be read are warned of, by name, and left out; the rest is stored. When ``stop``
-    is set, what is complete is published as a partial snapshot.
+    Files that cannot be read are warned of, by name, and left out; the rest is stored. When
+    ``stop`` is set, what is complete is published as a partial snapshot.
 
     Raises:
         SourceError: none of the sources exists, or the stream cannot be read.
@@ -194,7 +195,7 @@ class _Run:
     # Choosing what to compare with
 
     def _chain(self, snapshots: list[Listed]) -> list[Listed]:
-        """The newest snapshot of this host and these roots; behind a partial one, its own parent."""
+        """What to compare with: the newest snapshot, behind a partial one its own parent."""
         if self._options.stdin_name is not None:
             return []
         mine = [
@@ -275,7 +276,7 @@ class _Run:
         own = set()
         for folder in self._vault.own_folders:
             try:
-                status = os.stat(folder)
+                status = folder.stat()
             except OSError:
                 continue
             own.add((status.st_dev, status.st_ino))

@@ -30,8 +30,8 @@ async def list_entries(
 ) -> AsyncIterator[Entry]:
     """What lies at a path of a snapshot, in manifest order.
 
-    A folder's contents (all levels where ``recursive``), or the one entry that is no folder. Parts of
-    a damaged manifest are warned of and left out.
+    A folder's contents (all levels where ``recursive``), or the one entry that is no folder. Parts
+    of a damaged manifest are warned of and left out.
 
     Raises:
         SelectionError: there is no such snapshot, or nothing at that path.

@@ -2,8 +2,9 @@
 
 What lives here: finding damage. What may not: mending it.
 
-Without reading data, check opens every snapshot record and every manifest chunk, and holds the list of
-blobs against what the manifests refer to. Sizes that a sealed blob cannot have, or that differ from
+Without reading data, check opens every snapshot record and every manifest chunk, and holds the
+list of blobs against what the manifests refer to. Sizes that a sealed blob cannot have, or that
+differ from
 the size it had when it was written, are read to be sure. It says how much it did not verify.
 """
 
@@ -360,7 +361,7 @@ class _Check:
     # Whom it hurts
 
     async def _trace(self, snapshots: list[Listed]) -> None:
-        """Name the snapshots and paths behind each bad blob; reads manifests only where there are any."""
+        """Name the snapshots and paths behind each bad blob, if there are any."""
         bad = {name: hurt for name, hurt in self._bad.items() if name.startswith("blobs/")}
         if not bad:
             return

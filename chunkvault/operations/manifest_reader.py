@@ -72,7 +72,7 @@ async def _take(
     fetches: deque[tuple[ManifestRef, asyncio.Task[list[Entry]]]],
     damaged: Callable[[DamagedError], None] | None,
 ) -> list[Entry]:
-    ref, task = fetches.popleft()
+    _, task = fetches.popleft()
     try:
         return await task
     except DamagedError as error:
@@ -117,8 +117,8 @@ def wanted_refs(refs: tuple[ManifestRef, ...], path: bytes | None) -> tuple[Mani
 class TreeCheck:
     """The rules that hold across a manifest: rising order, and a folder for each entry.
 
-    Raises `FormatError` at the first entry that breaks one, so that nothing of a hostile manifest is
-    ever written.
+    Raises `FormatError` at the first entry that breaks one, so that nothing of a hostile manifest
+    is ever written.
 
     Args:
         top: the path whose sub-tree is read; its own folder need not appear.

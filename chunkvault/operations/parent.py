@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from chunkvault.errors import ChunkvaultError, FormatError
+from chunkvault.errors import ChunkvaultError
 from chunkvault.format.entry import Entry, FileType, order_key
 from chunkvault.format.frame import Kind
 from chunkvault.format.manifest import decode_manifest
@@ -30,8 +30,6 @@ COARSE_GRAIN_NS: Final = 2_000_000_000
 _COARSE_STEP_NS: Final = 10_000_000
 _AHEAD: Final = 4
 """Manifest chunks fetched ahead; each is up to a few MB decoded."""
-
-ReadChunk = "Callable[[Kind, ChunkId], Future[bytes]]"
 
 
 class Past(NamedTuple):
@@ -134,14 +132,3 @@ def unchanged(past: Past, status: os.stat_result) -> bool:
     grain = FINE_GRAIN_NS if changed % _COARSE_STEP_NS else COARSE_GRAIN_NS
     limit = past.started_ns - grain
     return changed < limit and entry.mtime_ns < limit
-
-
-def check_refs(refs: tuple[ManifestRef, ...]) -> None:
-    """Refuse manifest references that are out of order.
-
-    Raises:
-        FormatError: two references begin at the same path, or in falling order.
-    """
-    for earlier, later in zip(refs, refs[1:], strict=False):
-        if order_key(earlier.first_path) >= order_key(later.first_path):
-            raise FormatError("manifest chunks are out of order")

@@ -135,11 +135,12 @@ async def find_snapshot(
     past = [s for s in covering if now_ns is None or s.snapshot.started_ns <= now_ns] or covering
     complete = [s for s in past if not s.snapshot.partial]
     chosen = (complete or past)[-1]
+    host = chosen.snapshot.hostname
     roots = ", ".join(printable(root) for root in chosen.snapshot.roots)
     part = ", a partial one" if chosen.snapshot.partial else ""
     events.note(
         "latest",
-        f"latest is {chosen.short} of {chosen.when}{part}, host {chosen.snapshot.hostname}: {roots}",
+        f"latest is {chosen.short} of {chosen.when}{part}, host {host}: {roots}",
     )
     return chosen
 

@@ -1,8 +1,8 @@
 """Where the reading thread of a backup drops its chunks: deduplicated, sealed and stored behind it.
 
 One thread reads and cuts; this bridges from it to the event loop, where sealing (in worker threads)
-and ``Store.put`` run for many chunks at once. The bridge is bounded by bytes, not by chunks, so that
-memory does not depend on what is backed up; a reader that is ahead waits in ``add``.
+and ``Store.put`` run for many chunks at once. The bridge is bounded by bytes, not by chunks, so
+that memory does not depend on what is backed up; a reader that is ahead waits in ``add``.
 """
 
 from __future__ import annotations

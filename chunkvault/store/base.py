@@ -1,8 +1,8 @@
 """The Store contract: what every location promises, whatever it is made of.
 
 A store maps names to immutable byte strings. Names are relative paths of ASCII letters, digits,
-``-``, ``_`` and ``.``, with ``/`` between folders (``blobs/ab/ab12…``). No back end may weaken a rule below,
-and ``chunkvault.testing.contract`` holds a test for each.
+``-``, ``_`` and ``.``, with ``/`` between folders (``blobs/ab/ab12…``). No back end may weaken a
+rule below, and ``chunkvault.testing.contract`` holds a test for each.
 
 What lives here: the interface and its value types. What may not: any I/O, any back end.
 """

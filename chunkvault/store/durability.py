@@ -5,7 +5,7 @@ file system durable at once and says whether any write to it has failed; elsewhe
 since the last barrier are kept and synced one by one.
 
 What lives here: ``barrier`` in its two forms, and early write-back. What may not: which files are
-written, and where. ctypes is imported when the first file is written, not before.
+written, and where. ctypes (2 ms) is imported when a store is opened.
 
 Sources: syncfs(2), sync_file_range(2), fsync(2) of the Linux man-pages; fcntl(2) of macOS. A failed
 write-back is reported once and the pages are then taken for clean (Rebello et al., "Can
@@ -258,7 +258,7 @@ def load_native() -> NativeCalls:
 def load_libc() -> Any:  # noqa: ANN401 - a ctypes library has no type
     """The C library already loaded, or None where there is no way to it."""
     try:
-        import ctypes  # noqa: PLC0415 - a millisecond that commands without writes need not pay
+        import ctypes  # noqa: PLC0415 - commands without a store need not pay for it
 
         return ctypes.CDLL(None, use_errno=True)
     except (ImportError, OSError, TypeError):

@@ -270,6 +270,7 @@ class LocalStore:
         return temporary
 
     def _open_temporary(self, root: int) -> tuple[str, int]:
+        made = False
         while True:
             temporary = f"{INCOMING}/{self._token}-{next(self._counter)}"
             try:
@@ -277,7 +278,10 @@ class LocalStore:
             except FileExistsError:  # this process was forked
                 self._token = self._random_bytes(8).hex()
             except FileNotFoundError:
+                if made:  # a link that leads nowhere has the folder's name
+                    raise
                 self._make_folder(root, INCOMING)
+                made = True
 
     def _repair_mode(self, descriptor: int) -> None:
         """Undo a umask that takes even the owner's rights.

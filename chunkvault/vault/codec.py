@@ -1,7 +1,8 @@
 """The only place where a chunk becomes a blob and back: compress and seal, open and verify.
 
 What lives here: the composition of format, crypto and zstd. What may not: any I/O.
-Safe to use from many threads: each has its own compressor, since one shared by two crashes the process.
+Safe to use from many threads: each has its own compressor, since one shared by two crashes the
+process.
 """
 
 from __future__ import annotations

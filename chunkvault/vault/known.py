@@ -1,8 +1,9 @@
 """What this machine remembers of the vaults it has opened, against one being swapped for another.
 
-Whoever holds the storage could replace an encrypted vault's config by that of a plain one and wait for
-the next backup. A vault that was encrypted once is expected to be so for ever. Losing this memory costs
-nothing but the check.
+Whoever holds the storage could replace an encrypted vault's config by that of a plain one and wait
+for the next backup. A vault that was encrypted once is expected to be so for ever. Losing this
+memory
+costs nothing but the check.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Key slots: the master key wrapped under passphrases.
 
-What lives here: the composition of passphrase stretching, sealing and the slot's format. What may not:
+What lives here: the composition of passphrase stretching, sealing and the slot's format. What may
+not:
 asking anybody for a passphrase.
 """
 

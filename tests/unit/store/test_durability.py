@@ -30,6 +30,10 @@ def _error(code: int) -> OSError:
     return OSError(code, os.strerror(code))
 
 
+def _path_of(descriptor: int) -> str:
+    return str(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+
 def _without_syncfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durability, "load_libc", lambda: None)
 
@@ -40,7 +44,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def record(descriptor: int) -> None:
-        names.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        names.append(_path_of(descriptor))
 
     monkeypatch.setattr(os, "fsync", record)
     return names
@@ -54,7 +58,7 @@ def test_linux_has_both_calls() -> None:
 
 
 def test_a_system_without_them_is_recognised() -> None:
-    """Without a C library to ask, and with one that lacks the calls, files are synced one by one."""
+    """Without a C library, and with one that lacks the calls, files are synced one by one."""
     for libc in (None, object()):
         native = NativeCalls(libc)
         assert native.syncfs is None
@@ -79,9 +83,7 @@ def test_barrier_calls_syncfs_on_the_store(tmp_path: Path) -> None:
     """One call a barrier, on the root's own descriptor, and none before anything was done."""
     called: list[str] = []
     store = LocalStore(tmp_path / "vault")
-    store._durability = WholeFileSystem(
-        lambda fd: called.append(os.readlink(f"/proc/self/fd/{fd}")), print
-    )
+    store._durability = WholeFileSystem(lambda fd: called.append(_path_of(fd)), print)
 
     async def run() -> None:
         await store.barrier()
@@ -305,7 +307,7 @@ def test_write_back_before_the_name(
     seen: list[int] = []
 
     def sync_file_range(descriptor: int, flag: int) -> None:
-        assert "/incoming/" in os.readlink(f"/proc/self/fd/{descriptor}")
+        assert "/incoming/" in _path_of(descriptor)
         assert os.fstat(descriptor).st_size == size
         seen.append(flag)
 

@@ -17,6 +17,10 @@ from chunkvault.store.local import LocalOptions, LocalStore
 from chunkvault.testing.contract import BLOB, listing
 
 
+def _open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def _with_store(root: Path, use: Callable[[LocalStore], Awaitable[None]]) -> None:
     async def run() -> None:
         store = LocalStore(root)
@@ -208,6 +212,19 @@ def test_a_folder_in_place_of_an_object(tmp_path: Path) -> None:
     assert list((root / "incoming").iterdir()) == []
 
 
+def test_incoming_that_leads_nowhere(tmp_path: Path) -> None:
+    """A dangling link in place of incoming/ is an error, and not tried for ever."""
+    root = tmp_path / "vault"
+    root.mkdir()
+    (root / "incoming").symlink_to("nowhere")
+
+    async def use(store: LocalStore) -> None:
+        with pytest.raises(StoreError, match="cannot write config"):
+            await store.put("config", b"x")
+
+    _with_store(root, use)
+
+
 def test_sweep_removes_old_temporaries_only(tmp_path: Path) -> None:
     """By age, against the file system's own clock; objects and folders stay."""
     root = tmp_path / "vault"
@@ -289,7 +306,7 @@ def test_a_closed_store_is_not_used(tmp_path: Path) -> None:
 def test_close_waits_for_calls_in_progress(tmp_path: Path) -> None:
     """A put under way when the store is closed ends whole, and no descriptor is left open."""
     root = tmp_path / "vault"
-    before = len(os.listdir("/proc/self/fd"))
+    before = _open_descriptors()
 
     async def run() -> None:
         store = LocalStore(root, LocalOptions(threads=1))
@@ -300,7 +317,7 @@ def test_close_waits_for_calls_in_progress(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert len(list((root / "a").iterdir())) == 20
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _open_descriptors() == before
 
 
 def test_failed_calls_leave_no_descriptor_open(tmp_path: Path) -> None:
@@ -309,7 +326,7 @@ def test_failed_calls_leave_no_descriptor_open(tmp_path: Path) -> None:
     (root / "blobs").mkdir(parents=True)
     for number in range(1100):
         (root / "blobs" / str(number)).write_bytes(b"12")
-    before = len(os.listdir("/proc/self/fd"))
+    before = _open_descriptors()
 
     async def use(store: LocalStore) -> None:
         for _ in range(5):
@@ -320,7 +337,7 @@ def test_failed_calls_leave_no_descriptor_open(tmp_path: Path) -> None:
             async for _page in pages:
                 break
             await pages.aclose()  # type: ignore[attr-defined]
-        assert len(os.listdir("/proc/self/fd")) <= before + 4  # the loop's own, and the root
+        assert _open_descriptors() <= before + 4  # the loop's own, and the root
 
     _with_store(root, use)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _open_descriptors() == before

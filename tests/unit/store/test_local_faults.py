@@ -8,7 +8,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NoReturn
@@ -87,7 +87,7 @@ def test_other_calls_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     async def run() -> None:
         store = LocalStore(tmp_path / "vault")
         await store.put(BLOB, b"old")
-        for call, use in {
+        uses: dict[str, Callable[[], Awaitable[object]]] = {
             "read": lambda: store.get(BLOB, limit=9),
             "open": lambda: store.get(BLOB, limit=9),
             "stat": lambda: store.stat(BLOB),
@@ -95,7 +95,8 @@ def test_other_calls_that_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             "rename": lambda: store.move(BLOB, "b"),
             "unlink": lambda: store.delete(BLOB),
             "listdir": lambda: store.sweep_incoming(0),
-        }.items():
+        }
+        for call, use in uses.items():
             with monkeypatch.context() as patch:
                 patch.setattr(os, call, _raising(code))
                 with pytest.raises(StoreError) as caught:
@@ -166,8 +167,8 @@ root = Path(mount) / "vault"
 """
     command = 'mount -t tmpfs -o "$1" none "$2" && exec "$3" -W error -c "$4"'
     arguments = ["sh", options, str(mount), sys.executable, prelude + script]
-    done = subprocess.run(
-        ["unshare", "-Urm", "sh", "-c", command, *arguments],
+    done = subprocess.run(  # noqa: S603 - a script of the tests themselves
+        ["unshare", "-Urm", "sh", "-c", command, *arguments],  # noqa: S607 - wherever it is
         capture_output=True,
         text=True,
         check=False,
@@ -341,7 +342,7 @@ for number in itertools.count():
 def test_a_killed_process_leaves_whole_objects(tmp_path: Path, puts: int) -> None:
     """SIGKILL in the midst of puts: every object under a final name is whole; the rest is swept."""
     root = tmp_path / "vault"
-    process = subprocess.Popen(
+    process = subprocess.Popen(  # noqa: S603 - likewise
         [sys.executable, "-c", KILLED, str(root)], stdout=subprocess.PIPE, cwd=PACKAGE
     )
     assert process.stdout is not None
@@ -360,7 +361,7 @@ def test_a_killed_process_leaves_whole_objects(tmp_path: Path, puts: int) -> Non
             data = await store.get(name, limit=size)
             assert hashlib.sha256(data[32:]).digest() == data[:32], name
         await store.sweep_incoming(0)
-        assert os.listdir(root / "incoming") == []
+        assert list((root / "incoming").iterdir()) == []
         with pytest.raises(NotFoundError):
             await store.get("blobs/0/1000000", limit=1)
         await store.close()
