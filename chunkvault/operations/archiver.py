@@ -17,7 +17,7 @@ from chunkvault.format.limits import MAX_EXTENTS_INLINE, MAX_EXTENTS_PER_LIST
 from chunkvault.format.manifest import decode_extents, encode_extents
 from chunkvault.fs.metadata import printable, read_xattrs, read_xattrs_at
 from chunkvault.operations.manifest_writer import file_entry, lay_out
-from chunkvault.operations.parent import ParentEntries, Past, unchanged
+from chunkvault.operations.parent import ParentEntries, unchanged
 from chunkvault.operations.reader import LargeFile, ReplacedError, Small, read_small
 
 if TYPE_CHECKING:
@@ -125,8 +125,9 @@ class Archiver:
         Raises:
             ChunkvaultError: a chunk could not be stored.
         """
-        counts, progress, at = self.counts, self._events.progress, self._parent.at
-        stopped, between, add = self._stopped, self._between, self._manifest.add
+        counts, progress, parent = self.counts, self._events.progress, self._parent
+        stopped, between, add = self._stopped, self._between, self._manifest.add_again
+        at = parent.at
         for found in scanner:
             if stopped():
                 return False
@@ -135,8 +136,13 @@ class Archiver:
             status = found.status
             progress.files += 1
             if status.st_mode & _TYPE_MASK == _REGULAR:
-                if past is not None and unchanged(past, status) and self._holds(past.entry):
-                    add(past.entry)
+                if (
+                    past is not None
+                    and unchanged(past, status, parent.started_ns)
+                    and past.type == FileType.FILE
+                    and self._holds(past)
+                ):
+                    add(past, *parent.place)
                     counts.files += 1
                     counts.unchanged += 1
                     counts.size += status.st_size
@@ -197,7 +203,7 @@ class Archiver:
                 return False
         return True
 
-    def _file(self, found: Found, past: Past | None) -> None:
+    def _file(self, found: Found, past: Entry | None) -> None:
         try:
             if found.status.st_size < self._small_below:
                 self._small(found)
@@ -216,7 +222,7 @@ class Archiver:
             return
         counts = self.counts
         counts.files += 1
-        if past is None or past.entry.type != FileType.FILE:
+        if past is None or past.type != FileType.FILE:
             counts.added += 1
         else:
             counts.changed += 1
@@ -324,7 +330,7 @@ class Archiver:
         pieces.end()
         return pieces
 
-    def _other(self, found: Found, past: Past | None) -> None:
+    def _other(self, found: Found, past: Entry | None) -> None:
         status = found.status
         kind = _TYPES.get(status.st_mode & _TYPE_MASK)
         if kind is None:
@@ -335,8 +341,9 @@ class Archiver:
             counts.directories += 1
         else:
             counts.others += 1
-        if past is not None and past.entry.type == kind and unchanged(past, status):
-            self._manifest.add(past.entry)
+        parent = self._parent
+        if past is not None and past.type == kind and unchanged(past, status, parent.started_ns):
+            self._manifest.add_again(past, *parent.place)
             return
         target = b""
         xattrs: tuple[Xattr, ...] = ()

@@ -140,6 +140,8 @@ class ManifestWriter:
         self._refused = refused
         self._waiting: list[Entry | _Rare | _Plain] = []
         self._open: dict[ContentDigest, tuple[int, int]] = {}
+        self._again: list[Entry] = []
+        self._again_ref: ManifestRef | None = None
         self._parts: list[bytes] = []
         self._size = 0
         self._first = b""
@@ -149,12 +151,63 @@ class ManifestWriter:
 
     def add(self, entry: Entry) -> None:
         """Take the next entry, complete as it is."""
+        if self._again:
+            self._end_again(entry.path)
         if self._waiting:
             self._waiting.append(entry)
             if len(self._waiting) >= MAX_WAITING:
                 self.end_bundle()
         else:
             self._write(entry)
+
+    def add_again(self, entry: Entry, ref: ManifestRef | None, number: int) -> None:
+        """Take the next entry as it stood in an earlier snapshot.
+
+        Where all entries of an earlier manifest chunk come again and nothing between them, the
+        chunk is taken over as it is, and none of them is encoded.
+
+        Args:
+            entry: the entry.
+            ref: the manifest chunk it stood in, None where that is not known whole.
+            number: its number in there.
+        """
+        again = self._again
+        if again and number == len(again) and ref is self._again_ref:
+            again.append(entry)
+        elif ref is not None and number == 0 and self._is_between(entry.path):
+            self._again_ref, self._again = ref, [entry]
+        else:
+            self.add(entry)
+
+    def _is_between(self, path: bytes) -> bool:
+        """Whether an earlier chunk that begins with ``path`` can be taken over from here."""
+        if self._waiting:
+            return False
+        if self._again:
+            self._end_again(path)
+        if self._parts and is_boundary(path):
+            self._cut()
+        return not self._parts
+
+    def _end_again(self, path: bytes | None) -> None:
+        """End a run of entries that came again: take their chunk over, or encode them after all.
+
+        Args:
+            path: of the next entry, None where there is none. A chunk that any other entry than
+                one at a boundary follows would go on, had it been encoded, so it is not taken over.
+        """
+        again, ref = self._again, self._again_ref
+        self._again, self._again_ref = [], None
+        whole = ref is not None and len(again) == ref.entries
+        if whole and ref is not None and (path is None or is_boundary(path)) and self._held(ref):
+            self.refs.append(ref)
+            self._note_owners({entry.uid for entry in again}, {entry.gid for entry in again})
+            return
+        for entry in again:
+            self._write(entry)
+
+    def _held(self, ref: ManifestRef) -> bool:
+        return self._sink.holds(ref.chunk)
 
     def add_small(
         self,
@@ -166,6 +219,8 @@ class ManifestWriter:
         holes: Layout = (),
     ) -> None:
         """Take the next entry, a file whose content goes into the open bundle."""
+        if self._again:
+            self._end_again(path)
         place = self._open.get(digest)
         if place is None:
             offset = self._bundler.add(content, digest)
@@ -198,11 +253,14 @@ class ManifestWriter:
 
     def end_chunk(self) -> None:
         """Hand the open manifest chunk over; the next entry begins a new one."""
+        if self._again:
+            self._end_again(None)
         self.end_bundle()
         self._cut()
 
     def discard(self) -> None:
         """Forget what is not handed over yet, and what was: the run saves nothing."""
+        self._again.clear()
         self._waiting.clear()
         self._open.clear()
         self._parts.clear()
@@ -224,12 +282,16 @@ class ManifestWriter:
             self._first = path
         self._parts.append(data)
         self._size += len(data)
-        if uid not in self._users:
-            self._users.add(uid)
+        if uid not in self._users or gid not in self._groups:
+            self._note_owners({uid}, {gid})
+
+    def _note_owners(self, users: set[int], groups: set[int]) -> None:
+        for uid in users - self._users:
             self._names.user(uid)
-        if gid not in self._groups:
-            self._groups.add(gid)
+        for gid in groups - self._groups:
             self._names.group(gid)
+        self._users |= users
+        self._groups |= groups
 
     def _cut(self) -> None:
         if self._parts:

@@ -28,15 +28,26 @@ FINE_GRAIN_NS: Final = 20_000_000
 COARSE_GRAIN_NS: Final = 2_000_000_000
 """FAT counts in two seconds, HFS+ in one."""
 _COARSE_STEP_NS: Final = 10_000_000
+_FILE: Final = int(FileType.FILE)
 _AHEAD: Final = 4
 """Manifest chunks fetched ahead; each is up to a few MB decoded."""
 
 
-class Past(NamedTuple):
-    """An entry of an earlier snapshot, and the start of the run that wrote it."""
+class _Page(NamedTuple):
+    """Entries of one manifest chunk.
 
-    entry: Entry
+    Attributes:
+        entries: all of them, or those behind where an interrupted run had come to.
+        ref: the chunk; None where not all of its entries are here.
+        started_ns: start of the run that wrote the snapshot.
+    """
+
+    entries: list[Entry]
+    ref: ManifestRef | None
     started_ns: int
+
+
+_NOTHING: Final = _Page([], None, 0)
 
 
 class ParentEntries:
@@ -57,36 +68,62 @@ class ParentEntries:
     ) -> None:
         self._read = read
         self._damaged = damaged
-        self._entries = self._chained(chain)
-        self._current = next(self._entries, None)
+        self._pages = self._chained(chain)
+        self._page = next(self._pages, _NOTHING)
+        self._next = 0
 
-    def at(self, path: bytes) -> Past | None:
+    @property
+    def started_ns(self) -> int:
+        """Start of the run that wrote the entry that ``at`` returned last."""
+        return self._page.started_ns
+
+    @property
+    def place(self) -> tuple[ManifestRef | None, int]:
+        """Where that entry stands: its manifest chunk, if known whole, and its number in there."""
+        return self._page.ref, self._next - 1
+
+    def at(self, path: bytes) -> Entry | None:
         """The entry that stood at ``path``; each call's path comes after the one before."""
-        current = self._current
-        if current is None:
-            return None
-        if current.entry.path != path:
-            key = order_key(path)
-            while current is not None and order_key(current.entry.path) < key:
-                current = next(self._entries, None)
-            self._current = current
-            if current is None or current.entry.path != path:
-                return None
-        self._current = next(self._entries, None)
-        return current
+        entries, number = self._page.entries, self._next
+        if number < len(entries):
+            entry = entries[number]
+            if entry.path == path:
+                self._next = number + 1
+                return entry
+        return self._search(path)
 
-    def _chained(self, chain: list[Snapshot]) -> Iterator[Past]:
+    def _search(self, path: bytes) -> Entry | None:
+        """Pass over what is gone; at a page's end, turn to the next."""
+        key = order_key(path)
+        while True:
+            entries, number = self._page.entries, self._next
+            while number < len(entries) and order_key(entries[number].path) < key:
+                number += 1
+            if number < len(entries):
+                found = entries[number].path == path
+                self._next = number + found
+                return entries[number] if found else None
+            page = next(self._pages, None)
+            if page is None:
+                self._next = number
+                return None
+            self._page, self._next = page, 0
+
+    def _chained(self, chain: list[Snapshot]) -> Iterator[_Page]:
         after: bytes | None = None
         for snapshot in chain:
             last = after
-            for entry in self._of(snapshot.manifest, after):
-                last = entry.path
-                yield Past(entry, snapshot.started_ns)
+            for entries, ref in self._of(snapshot.manifest, after):
+                if entries:
+                    last = entries[-1].path
+                    yield _Page(entries, ref, snapshot.started_ns)
             after = last
             if not snapshot.partial:
                 return
 
-    def _of(self, refs: tuple[ManifestRef, ...], after: bytes | None) -> Iterator[Entry]:
+    def _of(
+        self, refs: tuple[ManifestRef, ...], after: bytes | None
+    ) -> Iterator[tuple[list[Entry], ManifestRef | None]]:
         floor = None if after is None else order_key(after)
         wanted = [
             ref
@@ -95,14 +132,18 @@ class ParentEntries:
             or number + 1 == len(refs)
             or order_key(refs[number + 1].first_path) > floor
         ]
-        fetches: deque[Future[bytes]] = deque()
+        fetches: deque[tuple[ManifestRef, Future[bytes]]] = deque()
         for number in range(len(wanted) + _AHEAD):
             if number < len(wanted):
-                fetches.append(self._read(Kind.MANIFEST, wanted[number].chunk))
+                ref = wanted[number]
+                fetches.append((ref, self._read(Kind.MANIFEST, ref.chunk)))
             if number >= _AHEAD:
-                for entry in self._decoded(fetches.popleft()):
-                    if floor is None or order_key(entry.path) > floor:
-                        yield entry
+                ref, fetch = fetches.popleft()
+                entries = self._decoded(fetch)
+                if floor is not None and entries and order_key(entries[0].path) <= floor:
+                    yield [e for e in entries if order_key(e.path) > floor], None
+                else:
+                    yield entries, ref if len(entries) == ref.entries else None
 
     def _decoded(self, fetch: Future[bytes]) -> list[Entry]:
         try:
@@ -112,23 +153,27 @@ class ParentEntries:
             return []
 
 
-def unchanged(past: Past, status: os.stat_result) -> bool:
-    """Whether a file's status proves that its content is what the earlier entry says.
+def unchanged(entry: Entry, status: os.stat_result, started_ns: int) -> bool:
+    """Whether a file's status proves that its content is what an earlier entry says.
 
     Size, mtime, ctime, inode and device are equal, and the times are older than the earlier run's
     start by more than the clock's grain: a file rewritten within one tick of being read looks the
     same, so such a one is never trusted.
+
+    Args:
+        entry: of the earlier snapshot.
+        status: as found now.
+        started_ns: start of the run that wrote the entry.
     """
-    entry = past.entry
-    changed = status.st_ctime_ns
+    changed, modified = status.st_ctime_ns, status.st_mtime_ns
     if (
         changed != entry.ctime_ns
-        or status.st_mtime_ns != entry.mtime_ns
-        or (status.st_size != entry.size and entry.type == FileType.FILE)
+        or modified != entry.mtime_ns
+        or (status.st_size != entry.size and entry.type == _FILE)
         or status.st_ino != entry.inode
         or status.st_dev != entry.device
     ):
         return False
     grain = FINE_GRAIN_NS if changed % _COARSE_STEP_NS else COARSE_GRAIN_NS
-    limit = past.started_ns - grain
-    return changed < limit and entry.mtime_ns < limit
+    limit = started_ns - grain
+    return changed < limit and modified < limit

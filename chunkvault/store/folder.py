@@ -75,8 +75,11 @@ def _scan(root: int, folder: str, folders: list[str], where: str) -> Iterator[Li
                 if not is_name(name):
                     continue
                 if entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):  # gone since
-                        yield Listed(name, entry.stat(follow_symlinks=False).st_size)
+                    try:
+                        size = entry.stat(follow_symlinks=False).st_size
+                    except FileNotFoundError:  # gone since
+                        continue
+                    yield Listed(name, size)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(f"{name}/")
                 elif entry.is_symlink():
