@@ -11,6 +11,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final
 
+from chunkvault.errors import ChunkvaultError
 from chunkvault.format.entry import Entry, Extent, FileType
 from chunkvault.format.frame import Kind
 from chunkvault.format.limits import MAX_EXTENTS_INLINE, MAX_EXTENTS_PER_LIST
@@ -186,20 +187,21 @@ class Archiver:
         for extent in entry.extents:
             chunk = extent[0]
             if chunk is not None and chunk not in held:
-                if not self._sink.holds(chunk):
+                if not self._sink.holds(chunk, published=True):
                     return False
                 held.add(chunk)
         return not entry.extent_lists or self._holds_lists(entry)
 
     def _holds_lists(self, entry: Entry) -> bool:
+        holds = self._sink.holds
         for chunk in entry.extent_lists:
-            if not self._sink.holds(chunk):
+            if not holds(chunk, published=True):
                 return False
             try:
                 extents = decode_extents(self._read_extents(chunk))
-            except Exception:  # noqa: BLE001 - whatever is wrong with it, the file is read again
+            except ChunkvaultError:  # whatever is wrong with it, the file is read again
                 return False
-            if not all(e.chunk is None or self._sink.holds(e.chunk) for e in extents):
+            if not all(e.chunk is None or holds(e.chunk, published=True) for e in extents):
                 return False
         return True
 

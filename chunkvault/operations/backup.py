@@ -161,6 +161,7 @@ class _Run:
         snapshots = await list_snapshots(self._vault, events=self._events)
         chain = self._chain(snapshots)
         self._parent = chain[0].id if chain else None
+        await self._vault.sweep()
         inventory = await self._vault.load_inventory()
         self._sink = ChunkSink(self._vault, inventory, self._loop, dry_run=self._options.dry_run)
         try:
@@ -170,8 +171,8 @@ class _Run:
         snapshot = None
         if not self._options.dry_run and (finished or self._writer.refs):
             self._events.progress.phase = "publishing"
-            # The catalog is written while the disk is waited for.
-            noting = asyncio.create_task(asyncio.to_thread(self._note_in_catalog))
+            # Hints may be noted while the disk is waited for; what is durable only after that.
+            noting = asyncio.create_task(asyncio.to_thread(self._digests.flush))
             try:
                 snapshot, record = await self._vault.publish_snapshot(
                     self._record(partial=not finished)
@@ -179,6 +180,7 @@ class _Run:
             finally:
                 await noting
             self._vault.catalog.add_snapshot(snapshot, record)
+            self._vault.catalog.add_chunks(self._sink.take_stored())
             await self._drop_checkpoints()
         return BackupResult(
             snapshot, not finished, self._parent, self._totals(), time.monotonic() - self._begun
@@ -337,11 +339,8 @@ class _Run:
                 self._vault.publish_snapshot(self._record(partial=True)), self._loop
             )
             earlier, self._checkpoints = self._checkpoints, [publishing.result()[0]]
+            self._vault.catalog.add_chunks(self._sink.take_stored())
             asyncio.run_coroutine_threadsafe(self._drop(earlier), self._loop).result()
-
-    def _note_in_catalog(self) -> None:
-        self._digests.flush()
-        self._vault.catalog.add_chunks(self._sink.take_stored())
 
     def _refused(self, path: bytes, error: ChunkvaultError) -> None:
         self._archiver.counts.skipped += 1

@@ -207,7 +207,7 @@ class ManifestWriter:
             self._write(entry)
 
     def _held(self, ref: ManifestRef) -> bool:
-        return self._sink.holds(ref.chunk)
+        return self._sink.holds(ref.chunk, published=True)
 
     def add_small(
         self,

@@ -7,13 +7,13 @@ that memory does not depend on what is backed up; a reader that is ahead waits i
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Final
 
-from chunkvault.errors import ChunkvaultError
+from chunkvault.errors import ChunkvaultError, DamagedError
 
 if TYPE_CHECKING:
-    import asyncio
     from concurrent.futures import Future
 
     from chunkvault.format.frame import Kind
@@ -53,14 +53,45 @@ class ChunkSink:
         self._in_flight = 0
         self._writing: dict[ChunkId, int] = {}
         self._error: BaseException | None = None
+        self._sound: set[ChunkId] = set()
         self._stored_sizes: list[tuple[ChunkId, int]] = []
         self.new_chunks = 0
         self.new_bytes = 0
         self.stored_bytes = 0
 
-    def holds(self, chunk: ChunkId) -> bool:
-        """Whether the vault has the chunk's blob, or will have it once ``settle`` returns."""
-        return chunk in self._writing or chunk in self._inventory
+    def holds(self, chunk: ChunkId, *, published: bool = False) -> bool:
+        """Whether the vault has the chunk's blob whole, or will have it once ``settle`` returns.
+
+        A name alone does not prove it. A power cut before the barrier leaves names behind whose
+        content never reached the disk. So a blob counts if a snapshot refers to it, which is
+        published after the barrier only, or if the catalog noted its size after one; any other is
+        read and opened first, and stored anew if it is bad.
+
+        Args:
+            chunk: which one.
+            published: a snapshot refers to it.
+        """
+        if chunk in self._writing:
+            return True
+        size = self._inventory.size_of(chunk)
+        if size is None:
+            return False
+        if chunk in self._sound:
+            return True
+        noted = self._vault.catalog.chunk_size(chunk)
+        if (size == noted or (noted is None and published)) or self._opens(chunk):
+            self._sound.add(chunk)
+            return True
+        self._inventory.discard(chunk)
+        return False
+
+    def _opens(self, chunk: ChunkId) -> bool:
+        reading = asyncio.run_coroutine_threadsafe(self._vault.verify_chunk(chunk), self._loop)
+        try:
+            reading.result()
+        except DamagedError:
+            return False
+        return True
 
     def add(self, kind: Kind, plaintext: Buffer) -> ChunkId:
         """Hand over a chunk; waits while too much is on its way.
@@ -100,6 +131,7 @@ class ChunkSink:
         with self._room:
             if error is None:
                 self._inventory.add(chunk, stored)
+                self._sound.add(chunk)
                 self.stored_bytes += stored
                 if not self._dry_run:
                     self._stored_sizes.append((chunk, stored))

@@ -44,7 +44,7 @@ from chunkvault.format.frame import MAX_BLOB_SIZE, MAX_SNAPSHOT_FRAME_SIZE
 from chunkvault.format.limits import MAX_TEXT_FILE_SIZE
 from chunkvault.format.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from chunkvault.ids import ChunkId, SnapshotId
-from chunkvault.store.base import BlockingStore
+from chunkvault.store.base import BlockingStore, Sweepable
 from chunkvault.vault import slots
 from chunkvault.vault.catalog import Catalog
 from chunkvault.vault.codec import BlobCodec
@@ -75,6 +75,9 @@ if TYPE_CHECKING:
 
 
 _T = TypeVar("_T")
+
+_ABANDONED_NS: Final = 24 * 3600 * 10**9
+"""No put takes a day; what has not been written to for so long belongs to no living process."""
 
 _LOCK_WAIT_S: Final = 60.0
 """How long to wait for a prune to end."""
@@ -306,6 +309,11 @@ class Vault:
         return tuple(folders)
 
     # Chunks
+
+    async def sweep(self) -> None:
+        """Remove what killed processes left in ``incoming/``, once it is a day old."""
+        if isinstance(self.store, Sweepable):
+            await self.store.sweep_incoming(_ABANDONED_NS)
 
     async def load_inventory(self) -> Inventory:
         """List all blobs."""

@@ -58,6 +58,23 @@ def test_modes_do_not_depend_on_the_umask(tmp_path: Path, mask: int) -> None:
     assert stat.S_IMODE(above.stat().st_mode) == 0o755
 
 
+def test_files_are_private_from_their_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No wider mode is ever asked for, which a later chmod would only narrow too late."""
+    modes: list[int] = []
+    real = os.open
+
+    def record(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if flags & os.O_CREAT:
+            modes.append(mode)
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", record)
+    _with_store(tmp_path / "vault", lambda store: store.put(BLOB, b"x"))
+    assert set(modes) == {0o600}
+
+
 def test_create_root(tmp_path: Path) -> None:
     """Makes the root and what is missing above it; leaves an existing one as it is."""
     root = tmp_path / "a" / "b"
