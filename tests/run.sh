@@ -73,7 +73,7 @@ say "ruff"
 ruff check .
 ruff format --check .
 say "mypy"
-mypy chunkvault tests bench
+mypy chunkvault tests bench docs
 say "layers"
 lint-imports
 say "shellcheck"

@@ -58,9 +58,11 @@ def _invoke(arguments: Sequence[str], session: Session) -> int:
 
 def _explain(error: BaseException, session: Session) -> int:
     try:
-        return session.fail(*_verdict(error, session))
+        code = session.fail(*_verdict(error, session))
+        session.output.flush()
     except OSError:  # stdout is full or gone; stderr has been told
-        return _reader_is_gone()
+        code = _reader_is_gone()
+    return code
 
 
 def _verdict(error: BaseException, session: Session) -> tuple[str, str, int]:

@@ -79,7 +79,6 @@ class _Folder:
         path: relative to the target.
         identity: (device, inode).
         made: this restore created it.
-        fresh: it carries no attributes that its entry may lack.
         hands_down: it has a default ACL that new things in it inherit.
         uid: owner that new things in it surely get; -1 if that is not certain.
         gid: group, likewise.
@@ -90,7 +89,6 @@ class _Folder:
     __slots__ = (
         "entry",
         "fd",
-        "fresh",
         "gid",
         "hands_down",
         "identity",
@@ -104,7 +102,7 @@ class _Folder:
         self.fd = fd
         self.path = path
         self.identity = (status.st_dev, status.st_ino)
-        self.made = self.fresh = made
+        self.made = made
         self.hands_down = False
         self.uid = self.gid = _UNKNOWN
         self.entry: Entry | None = None
@@ -377,7 +375,7 @@ class TreeWriter:
                 made = True
                 fd = os.open(target, _FOLDER)
             folder = _Folder(fd, b"", os.fstat(fd), made=made)
-            self._prepare(folder, os.fstat(fd), None, inherits=True)
+            self._prepare(folder, os.fstat(fd), inherits=True)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "not a valid path"
             raise TargetError(
@@ -424,7 +422,7 @@ class TreeWriter:
                 folder = _Folder(fd, path, status, made=made)
                 folder.entry = entry
                 folder.mode_before = before
-                self._prepare(folder, status, entry, inherits=above.hands_down or not made)
+                self._prepare(folder, status, inherits=above.hands_down or not made)
             except BaseException:
                 os.close(fd)
                 raise
@@ -459,9 +457,7 @@ class TreeWriter:
                 os.unlink(name, dir_fd=above)
         raise OSError(errno.EBUSY, "another process keeps replacing it")
 
-    def _prepare(
-        self, folder: _Folder, status: os.stat_result, entry: Entry | None, *, inherits: bool
-    ) -> None:
+    def _prepare(self, folder: _Folder, status: os.stat_result, *, inherits: bool) -> None:
         """See to it that we can write into a folder, and know what its new contents inherit."""
         if status.st_uid == self._uid:
             if status.st_mode & _RWX != _RWX:
@@ -471,13 +467,7 @@ class TreeWriter:
             # New things get our group or the folder's: sure only where both are the same.
             if status.st_gid == self._gid:
                 folder.uid, folder.gid = self._uid, self._gid
-        if inherits and _has_default_acl(folder.fd):
-            folder.hands_down = True
-            if entry is not None:  # the entry's own ACL comes when the folder is left
-                with contextlib.suppress(OSError):
-                    _remove_default_acl(folder.fd)
-                    folder.hands_down = False
-                    folder.fresh = False  # an access ACL may have come with it
+        folder.hands_down = inherits and _has_default_acl(folder.fd)
 
     def _leave(self) -> None:
         """Complete the current folder and go back to the one above."""
@@ -495,7 +485,7 @@ class TreeWriter:
 
     def _complete(self, folder: _Folder) -> None:
         if folder.entry is not None:
-            fresh = folder.fresh and not folder.hands_down
+            fresh = folder.made and not folder.hands_down
             apply_metadata(folder.fd, folder.path, folder.entry, self._policy, fresh=fresh)
         elif folder.mode_before != _NO_MODE:
             try:
@@ -664,11 +654,6 @@ def _has_default_acl(fd: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _remove_default_acl(fd: int) -> None:
-    if sys.platform == "linux":
-        os.removexattr(fd, ACL_DEFAULT)
 
 
 def _unsafe(path: bytes) -> TargetError:

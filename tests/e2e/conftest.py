@@ -8,11 +8,16 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
 ROOT = Path(__file__).parents[2]
+Variables: TypeAlias = "Mapping[str, str | None]"
 PASSPHRASE = "a passphrase with blanks"  # noqa: S105 - of throw-away vaults
 
 
@@ -57,18 +62,18 @@ class Cli:
         *arguments: str | bytes | Path,
         expect: int = 0,
         stdin: bytes = b"",
-        **variables: str | None,
+        env: Variables | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         """Run to the end; the exit code must be the expected one.
 
-        Further keywords change environment variables; None removes one.
+        ``env`` changes environment variables; None removes one.
         """
         done = subprocess.run(
             self.command(*arguments),
             input=stdin,
             capture_output=True,
             cwd=self.home,
-            env=self.with_variables(**variables),
+            env=self.variables(env),
             start_new_session=True,  # no controlling terminal, as under cron
             timeout=120,
             check=False,
@@ -78,15 +83,15 @@ class Cli:
         assert b"internal error" not in done.stderr, done.stderr
         return done
 
-    def with_variables(self, **variables: str | None) -> dict[str, str]:
-        merged: dict[str, str | None] = {**self.environment, **variables}
+    def variables(self, changes: Variables | None) -> dict[str, str]:
+        merged = {**self.environment, **(changes or {})}
         return {name: value for name, value in merged.items() if value is not None}
 
     def json(
-        self, *arguments: str | bytes | Path, expect: int = 0, **variables: str | None
+        self, *arguments: str | bytes | Path, expect: int = 0, env: Variables | None = None
     ) -> dict[str, Any]:
         """Run with --json; stdout must be exactly one object that agrees with the exit code."""
-        done = self.run(*arguments, "--json", expect=expect, **variables)
+        done = self.run(*arguments, "--json", expect=expect, env=env)
         value = json.loads(done.stdout.decode("utf-8", "strict"))
         assert isinstance(value, dict)
         assert value["exit_code"] == expect
@@ -98,6 +103,26 @@ class Cli:
         return self.run(*arguments, expect=expect).stdout.decode().splitlines()
 
 
+def make_tree(home: Path) -> Path:
+    source = home / "src"
+    (source / "sub" / "empty").mkdir(parents=True)
+    (source / "a.txt").write_text("hello\n")
+    (source / "sub" / "b.bin").write_bytes(bytes(range(256)) * 40)
+    (source / "zero").touch()
+    (source / "link").symlink_to("a.txt")
+    return source
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """A home with the tree and a vault with a snapshot of it, for tests that only look."""
+    cli = Cli(tmp_path_factory.mktemp("shared"))
+    make_tree(cli.home)
+    cli.run("init")
+    cli.run("backup", "src")
+    return cli
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
     """A home without a vault."""
@@ -107,13 +132,7 @@ def cli(tmp_path: Path) -> Cli:
 @pytest.fixture
 def tree(cli: Cli) -> Path:
     """A small tree in the home."""
-    source = cli.home / "src"
-    (source / "sub" / "empty").mkdir(parents=True)
-    (source / "a.txt").write_text("hello\n")
-    (source / "sub" / "b.bin").write_bytes(bytes(range(256)) * 40)
-    (source / "zero").touch()
-    (source / "link").symlink_to("a.txt")
-    return source
+    return make_tree(cli.home)
 
 
 @pytest.fixture

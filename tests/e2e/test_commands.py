@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Cli
+    from tests.e2e.conftest import Cli, Variables
 
 
 ROOT = Path(__file__).parents[2]
@@ -164,28 +164,28 @@ def test_stats_count_the_vault(cli: Cli, backed_up: Path) -> None:
 
 def test_keys_come_and_go(cli: Cli, backed_up: Path) -> None:
     (cli.home / "second").write_text("second\n")
-    second = {"CHUNKVAULT_PASSPHRASE_FILE": str(cli.home / "second")}
-    cli.run("snapshots", expect=1, **second)
+    second: Variables = {"CHUNKVAULT_PASSPHRASE_FILE": str(cli.home / "second")}
+    cli.run("snapshots", expect=1, env=second)
     (first,) = cli.json("key", "list")["keys"]
     cli.run("key", "remove", first["id"], expect=2)
     cli.run("key", "add", "--label", "office", "--new-passphrase-file", "second")
-    keys = cli.json("key", "list", **second)["keys"]
+    keys = cli.json("key", "list", env=second)["keys"]
     assert [(key["label"], key["current"]) for key in keys] == [("", False), ("office", True)]
-    cli.run("key", "remove", first["id"][:8], **second)
+    cli.run("key", "remove", first["id"][:8], env=second)
     assert b"passphrase" in cli.run("snapshots", expect=1).stderr
     (cli.home / "third").write_text("third\n")
-    cli.run("key", "change", "--new-passphrase-file", "third", **second)
-    cli.run("snapshots", expect=1, **second)
-    cli.run("snapshots", CHUNKVAULT_PASSPHRASE="third")  # noqa: S106
+    cli.run("key", "change", "--new-passphrase-file", "third", env=second)
+    cli.run("snapshots", expect=1, env=second)
+    cli.run("snapshots", env={"CHUNKVAULT_PASSPHRASE": "third"})
 
 
 def test_a_vault_without_encryption_is_made_only_when_asked_for(cli: Cli, tree: Path) -> None:
-    nothing = {"CHUNKVAULT_PASSPHRASE_FILE": None}
-    cli.run("init", expect=1, **nothing)
+    nothing: Variables = {"CHUNKVAULT_PASSPHRASE_FILE": None}
+    cli.run("init", expect=1, env=nothing)
     assert not cli.vault.exists() or not list(cli.vault.rglob("config"))
-    assert b"NOT encrypted" in cli.run("init", "--no-encryption", **nothing).stdout
-    cli.run("backup", tree, **nothing)
-    cli.run("restore", f"latest:{tree}", "-t", "out", **nothing)
+    assert b"NOT encrypted" in cli.run("init", "--no-encryption", env=nothing).stdout
+    cli.run("backup", tree, env=nothing)
+    cli.run("restore", f"latest:{tree}", "-t", "out", env=nothing)
     assert listing(cli.home / "out") == listing(tree)
 
 
@@ -195,8 +195,8 @@ def test_all_of_a_failure_is_one_line(cli: Cli, tree: Path) -> None:
     (cli.home / "full").mkdir()
     (cli.home / "full" / "file").touch()
 
-    def fails(*arguments: str | Path, code: int, **variables: str | None) -> bytes:
-        done = cli.run(*arguments, expect=code, **variables)
+    def fails(*arguments: str | Path, code: int, env: Variables | None = None) -> bytes:
+        done = cli.run(*arguments, expect=code, env=env)
         assert done.stdout == b""
         assert done.stderr.count(b"\n") == 1, done.stderr
         assert done.stderr.startswith(b"chunkvault: error: ")
@@ -205,7 +205,7 @@ def test_all_of_a_failure_is_one_line(cli: Cli, tree: Path) -> None:
     fails("snapshots", code=1)
     fails("snapshots", "-V", elsewhere, code=1)
     fails("init", "-V", cli.home / "full", code=1)
-    fails("snapshots", code=2, CHUNKVAULT_VAULT=None)
+    fails("snapshots", code=2, env={"CHUNKVAULT_VAULT": None})
     fails("snapshots", "-V", "sftp://host/path", code=2)
     cli.run("init")
     fails("init", code=1)
@@ -217,7 +217,7 @@ def test_all_of_a_failure_is_one_line(cli: Cli, tree: Path) -> None:
     fails("ls", "nosuchid", code=1)
     fails("ls", "abcdef", code=1)
     fails("restore", "latest", code=2)
-    fails("snapshots", code=1, CHUNKVAULT_PASSPHRASE="wrong")  # noqa: S106
+    fails("snapshots", code=1, env={"CHUNKVAULT_PASSPHRASE": "wrong"})
     fails("check", "--read-data", "--read-data-subset", "5%", code=2)
     fails("init", "--compression", "20", code=2)
 

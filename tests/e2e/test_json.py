@@ -14,7 +14,7 @@ from chunkvault.cli.app import COMMANDS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.e2e.conftest import Cli
+    from tests.e2e.conftest import Cli, Variables
 
 RUNS = {
     "init": ["init", "-V", "second"],
@@ -55,10 +55,8 @@ def test_success_is_one_object(cli: Cli, backed_up: Path, name: str) -> None:
     ],
     ids=["unreadable-passphrase", "nobody-to-ask"],
 )
-def test_failure_is_one_object(
-    cli: Cli, backed_up: Path, name: str, variables: dict[str, str | None], kind: str
-) -> None:
-    value = cli.json(*arguments(cli, name), expect=1, **variables)
+def test_failure_is_one_object(shared: Cli, name: str, variables: Variables, kind: str) -> None:
+    value = shared.json(*arguments(shared, name), expect=1, env=variables)
     assert value["error"]["kind"] == kind
     assert value["error"]["message"]
 

@@ -11,12 +11,12 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.e2e.conftest import Cli
+    from tests.e2e.conftest import Cli, Variables
 
 NAMES = [
     b"\xfe", b"\xff", "\ufffd".encode(), "ä.txt".encode(), b"a\nb", b"x\x1b]0;pwn\x07", b"\r ok",
     b"[abc].txt", b"[.txt", b"a*b", b"a?b", b"back\\slash", b"-rf", b"--help", b" lead", b"trail ",
-    b"#c", b"!n", b"~x", b"a:b", "\u202egnp.exe".encode(),
+    b"#c", b"!n", b"~x", b"a:b", b"axb", b"a.txt", "\u202egnp.exe".encode(),
 ]  # fmt: skip
 ASCII = {
     "LC_ALL": "C",
@@ -48,28 +48,26 @@ def restored(folder: Path) -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize("variables", [{}, ASCII], ids=["utf8", "ascii"])
-def test_all_names_come_back_exactly(cli: Cli, odd: Path, variables: dict[str, str]) -> None:
-    cli.run("backup", "-v", odd, **variables)
-    cli.run("restore", f"latest:{odd}", "-t", "out", **variables)
+def test_all_names_come_back_exactly(cli: Cli, odd: Path, variables: Variables) -> None:
+    cli.run("backup", "-v", odd, env=variables)
+    cli.run("restore", f"latest:{odd}", "-t", "out", env=variables)
     assert restored(cli.home / "out") == {name: name for name in NAMES}
 
 
 @pytest.mark.parametrize("variables", [{}, ASCII], ids=["utf8", "ascii"])
 @pytest.mark.parametrize("options", [(), ("-l",), ("-R",)], ids=["short", "long", "deep"])
 def test_one_entry_is_one_line_without_control_characters(
-    cli: Cli, odd: Path, variables: dict[str, str], options: tuple[str, ...]
+    cli: Cli, odd: Path, variables: Variables, options: tuple[str, ...]
 ) -> None:
-    out = cli.run("ls", *options, f"latest:{odd}", **variables).stdout
+    out = cli.run("ls", *options, f"latest:{odd}", env=variables).stdout
     lines = out.decode("ascii" if variables else "utf-8").splitlines()
     assert len(lines) == len(NAMES)
     assert all(line.isprintable() for line in lines)
 
 
 @pytest.mark.parametrize("variables", [{}, ASCII], ids=["utf8", "ascii"])
-def test_json_is_valid_and_gives_the_exact_bytes(
-    cli: Cli, odd: Path, variables: dict[str, str]
-) -> None:
-    entries = cli.json("ls", f"latest:{odd}", **variables)["entries"]
+def test_json_is_valid_and_gives_the_exact_bytes(cli: Cli, odd: Path, variables: Variables) -> None:
+    entries = cli.json("ls", f"latest:{odd}", env=variables)["entries"]
     paths = {
         base64.b64decode(one["path_bytes"]) if "path_bytes" in one else one["path"].encode()
         for one in entries
@@ -84,10 +82,13 @@ def test_a_nul_separated_listing_is_exact(cli: Cli, odd: Path) -> None:
 
 
 def test_an_exact_path_selects_exactly_that_file(cli: Cli, odd: Path) -> None:
-    for number, name in enumerate(NAMES):
-        selection = b"latest:" + os.fsencode(odd) + b"/" + name
-        cli.run("restore", "--target", f"out{number}", "--", selection)
-        assert restored(cli.home / f"out{number}") == {name: name}
+    """Patterns among the names would also match others, which must not come."""
+    chosen = [name for name in NAMES if b"a" in name or name in {b"-rf", b"\xfe", b"#c"}]
+    selections = [b"latest:" + os.fsencode(odd) + b"/" + name for name in chosen]
+    cli.run("restore", "--target", "out", "--", *selections)
+    assert restored(cli.home / "out") == {name: name for name in chosen}
+    cli.run("restore", f"latest:{odd}/a*b", "--target", "one")
+    assert restored(cli.home / "one") == {b"a*b": b"a*b"}
 
 
 def test_a_pattern_that_is_no_name_matches_nothing(cli: Cli, odd: Path) -> None:

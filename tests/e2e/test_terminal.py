@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.e2e.conftest import Cli
+    from tests.e2e.conftest import Cli, Variables
 
 LAUNCH = """
 import fcntl, os, sys, termios
@@ -28,7 +28,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 class Terminal:
     """A command on a pseudo terminal of its own."""
 
-    def __init__(self, cli: Cli, *arguments: str | Path, **variables: str | None) -> None:
+    def __init__(self, cli: Cli, *arguments: str | Path, env: Variables | None = None) -> None:
         self._leader, follower = pty.openpty()
         self._follower = follower
         self.screen = b""
@@ -38,7 +38,7 @@ class Terminal:
             stdout=follower,
             stderr=follower,
             cwd=cli.home,
-            env=cli.with_variables(CHUNKVAULT_PASSPHRASE_FILE=None, **variables),
+            env=cli.variables({"CHUNKVAULT_PASSPHRASE_FILE": None, **(env or {})}),
             start_new_session=True,
         )
 
@@ -115,7 +115,7 @@ def test_no_escape_from_a_name_reaches_the_terminal(cli: Cli) -> None:
     cli.run("backup", folder)
     file = str(cli.home / "passphrase")
     options = ("ls", f"latest:{folder}", "--passphrase-file", file)
-    with Terminal(cli, *options, TERM="xterm") as terminal:
+    with Terminal(cli, *options, env={"TERM": "xterm"}) as terminal:
         assert terminal.end() == 0
         assert b"pwn" in terminal.screen
         assert b"\x1b" not in terminal.screen
@@ -126,22 +126,22 @@ def test_without_a_terminal_a_missing_passphrase_is_an_error_at_once(
 ) -> None:
     """Piped data is not eaten as the passphrase."""
     for arguments in (["snapshots"], ["backup", "--stdin"]):
-        done = cli.run(*arguments, expect=1, stdin=b"x\n", CHUNKVAULT_PASSPHRASE_FILE=None)
+        done = cli.run(*arguments, expect=1, stdin=b"x\n", env={"CHUNKVAULT_PASSPHRASE_FILE": None})
         assert b"--passphrase-file" in done.stderr
         assert done.stderr.count(b"\n") == 1
 
 
 def test_a_passphrase_command_works_and_its_failure_is_fatal(cli: Cli, backed_up: Path) -> None:
-    nothing = {"CHUNKVAULT_PASSPHRASE_FILE": None}
-    cli.run("snapshots", "--passphrase-command", "cat passphrase", **nothing)
-    cli.run("snapshots", "--passphrase-command", "false", expect=1, **nothing)
+    nothing: Variables = {"CHUNKVAULT_PASSPHRASE_FILE": None}
+    cli.run("snapshots", "--passphrase-command", "cat passphrase", env=nothing)
+    cli.run("snapshots", "--passphrase-command", "false", expect=1, env=nothing)
     data = b"the data"
     cli.run("backup", "--stdin", "--passphrase-command", "sh -c 'cat; cat passphrase'", stdin=data)
     assert cli.run("dump", "latest:stdin").stdout == data
 
 
 def test_off_a_terminal_there_is_neither_bar_nor_carriage_return(cli: Cli, backed_up: Path) -> None:
-    done = cli.run("backup", backed_up, TERM="xterm-256color")
+    done = cli.run("backup", backed_up, env={"TERM": "xterm-256color"})
     assert done.stderr == b""
     assert b"\r" not in done.stdout
     assert b"\x1b" not in done.stdout

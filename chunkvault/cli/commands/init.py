@@ -37,7 +37,14 @@ def _init(
         typer.Option("--no-encryption", help="Store readable by whoever can read the folder."),
     ] = False,
     compression: Annotated[
-        int, typer.Option("--compression", min=1, max=19, help="zstd level for all that is stored.")
+        int,
+        typer.Option(
+            "--compression",
+            metavar="LEVEL",
+            min=1,
+            max=19,
+            help="zstd level for all that is stored.",
+        ),
     ] = 3,
     label: Label = "",
 ) -> int:

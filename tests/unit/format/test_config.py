@@ -113,6 +113,14 @@ def test_a_newer_config_is_refused_by_name_before_anything_else() -> None:
             decode_config(data)
 
 
+def test_a_key_that_is_named_twice_is_refused() -> None:
+    """Readers could take different ones, though the checksum holds."""
+    line = encode_config(PLAIN, None).split(b"\n")[0]
+    assert decode_config(stored(line)) == PLAIN
+    with pytest.raises(FormatError, match="twice"):
+        decode_config(stored(b'{"encrypted":true,' + line[1:]))
+
+
 def test_unknown_keys_are_ignored() -> None:
     """A later writer of version 1 may say more."""
     assert decode_config(stored({**FIELDS, "comment": [1, {}]})) == PLAIN

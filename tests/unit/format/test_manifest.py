@@ -26,6 +26,7 @@ from chunkvault.format.manifest import (
     encode_extents,
     is_boundary,
 )
+from chunkvault.format.rows import xattrs_of
 from chunkvault.ids import ChunkId, ContentDigest
 
 CHUNK = ChunkId(b"c" * 32)
@@ -189,7 +190,11 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any]]] = [
     ("target of a file", {"c15": {3: b"t"}}),
     ("device number of a file", {"c15": {4: 1}}),
     ("two homes for extents", {"c6": 94, "c15": {1: [CHUNK, 0, 1, CHUNK, 1, 1]}}),
+    ("two homes for extents, one of the right size", {"c6": 2, "c15": {1: [CHUNK, 0, 1] * 2}}),
     ("lists besides an extent", {"c15": {2: CHUNK}}),
+    ("size differs, with attributes", {"c6": 93, "c15": {5: [b"a", b"b"]}}),
+    ("no content, offset false", {"c6": 0, "c12": None, "c13": False, "c14": 0}),
+    ("no content, length 0.0", {"c6": 0, "c12": None, "c13": 0, "c14": 0.0}),
 ]
 EMPTY: dict[str, Any] = {"c11": None, "c12": None, "c13": 0, "c14": 0}
 BAD_MORE: list[tuple[str, int, dict[int, Any]]] = [
@@ -301,6 +306,27 @@ def test_rows_out_of_order_are_refused(paths: tuple[bytes, ...]) -> None:
     """The message names the first path that is in the wrong place; twice the same is wrong too."""
     with pytest.raises(FormatError, match=f"'{paths[-1].decode()}' is out of order"):
         decode_manifest(manifest(*(entry(path) for path in paths)))
+
+
+def test_order_is_checked_among_unusual_rows_too() -> None:
+    """A file that is one huge hole has the chunk checked row by row; order still counts."""
+    hole = entry(b"b", size=1 << 40, extents=(Extent(None, 0, 1 << 40),), digest=None)
+    with pytest.raises(FormatError, match="out of order"):
+        decode_manifest(manifest(hole, entry(b"a")))
+
+
+def test_more_rows_than_a_chunk_has_room_for_are_not_even_built() -> None:
+    """Tiny values by the million are refused while they are counted."""
+    with pytest.raises(FormatError, match="more than its size allows"):
+        decode_manifest(b"\x90" * 100_000)
+
+
+def test_too_many_attributes_are_refused_wherever_they_come_from() -> None:
+    """The rule does not lean on the decoder's limit for arrays."""
+    flat = tuple(part for n in range(MAX_XATTRS + 1) for part in (b"%05d" % n, b""))
+    assert len(xattrs_of(flat[:-2], "entry")) == MAX_XATTRS
+    with pytest.raises(FormatError, match="too many"):
+        xattrs_of(flat, "entry")
 
 
 def test_a_folder_comes_before_what_it_holds_and_that_before_its_sibling() -> None:

@@ -311,12 +311,19 @@ def test_nodes_get_all_without_being_opened(
     assert reports == []
 
 
-def test_a_node_that_became_a_link_is_reported_and_not_followed(
-    tmp_path: Path, folder: int, reports: Reports
+@pytest.mark.parametrize("swapped_for", ["link to a file", "link to a pipe", "file"])
+def test_a_node_that_became_something_else_is_reported_and_left_alone(
+    tmp_path: Path, folder: int, reports: Reports, swapped_for: str
 ) -> None:
     victim = tmp_path / "victim"
-    victim.touch(0o600)
-    (tmp_path / "node").symlink_to("victim")
+    if "pipe" in swapped_for:
+        os.mkfifo(victim, 0o600)
+    else:
+        victim.touch(0o600)
+    if swapped_for == "file":
+        (tmp_path / "node").hardlink_to(victim)
+    else:
+        (tmp_path / "node").symlink_to("victim")
     before = victim.stat()
     entry = make_entry(type=FileType.FIFO, mode=0o777)
     apply_metadata_at(folder, b"node", b"node", entry, Policy(owners=False, report=reports))

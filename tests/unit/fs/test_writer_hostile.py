@@ -263,10 +263,14 @@ def test_a_deep_folder_moved_away_takes_the_restore_nowhere_else(
     """Folders closed to save descriptors come back by identity, not by where ``..`` leads now."""
     depth = 200
     for level in range(1, depth + 1):
-        writer.directory(b"d/" * (level - 1) + b"d", folder_entry(mode=0o700))
-    # Now the parent of level 101, which is closed by then, is the victim's neighbour.
-    elsewhere = victim.parent / "elsewhere"
-    elsewhere.mkdir()
+        writer.directory(b"d/" * (level - 1) + b"d", folder_entry(mode=0o711))
+    # Now the parent of level 101, which is closed by then, is another. It lies so deep that a
+    # writer that trusted ``..`` would do its harm, 100 levels up, among these folders only: the
+    # test runs as root, and above them is the system.
+    elsewhere = victim.parent.joinpath(*["e"] * 150)
+    elsewhere.mkdir(parents=True)
+    above = [elsewhere, *list(elsewhere.parents)[:149]]
+    before = [path.stat().st_mode for path in above]
     target.joinpath(*["d"] * 101).rename(elsewhere / "d")
     with pytest.raises(TargetError, match="moved meanwhile; restore again"):
         writer.file(b"d/" * 100 + b"file", make_entry(), b"x")
@@ -274,6 +278,7 @@ def test_a_deep_folder_moved_away_takes_the_restore_nowhere_else(
     writer.finish()
     assert unharmed()
     assert [path.name for path in elsewhere.iterdir()] == ["d"]
+    assert [path.stat().st_mode for path in above] == before
     assert (target / "top").read_bytes() == b"x"
     assert {kind for kind, _ in reports} == {"mode"}
 
