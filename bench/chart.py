@@ -76,7 +76,7 @@ def _panel(axes: Any, row: Row, tools: list[str]) -> None:  # noqa: ANN401 - mat
         label = value(median, row.metric) if row.figures[tool].median else "failed"
         axes.annotate(
             label, (median, place), xytext=(4, 0), textcoords="offset points", va="center",
-            color=_INK,
+            color=_INK, zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
         )  # fmt: skip
     _asked_line(axes, row)
 

@@ -34,11 +34,8 @@ def find_tools(names: list[str], settings: Settings, work: Path) -> list[Tool]:
     """The tools asked for, each with a program that exists.
 
     Raises:
-        BenchError: one is unknown, or not here.
+        BenchError: one is not here, with what to install.
     """
-    unknown = sorted(set(names) - set(TOOLS))
-    if unknown:
-        raise BenchError(f"unknown tool {unknown[0]!r}; known are {', '.join(TOOLS)}")
     attic = Attic(work / "attic")
     return [
         TOOLS[name](_find(name, settings, work), Home(work / "tools" / name, attic), settings)

@@ -50,8 +50,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _local(options: argparse.Namespace) -> list[str]:
-    if options.runs < 1:
-        raise BenchError("--runs must be at least 1")
     wanted = _wanted(options.only, million=options.million)
     settings = Settings(
         programs={name: getattr(options, name) for name in TOOLS if getattr(options, name)},
@@ -97,18 +95,11 @@ def _version(tool: Tool, work: Path) -> str:
     return output_of(tool.version(), work).splitlines()[0]
 
 
-def _wanted(only: list[str] | None, *, million: bool) -> set[str]:
-    """The keys to record; a bare ``small`` stands for all of ``small.…``."""
-    keys = {item.key for item in LOCAL}
-    if only is None:
-        return {key for key in keys if million or not key.startswith("million.")}
-    wanted: set[str] = set()
-    for name in only:
-        chosen = {key for key in keys if key == name or key.startswith(f"{name}.")}
-        if not chosen:
-            raise BenchError(f"no item {name!r}; there are {', '.join(i.key for i in LOCAL)}")
-        wanted |= chosen
-    return wanted
+def _wanted(only: set[str] | None, *, million: bool) -> set[str]:
+    """The keys to record: those named, or all, the million files only on request."""
+    if only is not None:
+        return only
+    return {item.key for item in LOCAL if million or not item.key.startswith("million.")}
 
 
 def _work_folder(path: Path) -> Path:
@@ -128,10 +119,36 @@ def _work_folder(path: Path) -> Path:
 
 
 def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
-        raise argparse.ArgumentTypeError("a list of names, separated by commas")
+        raise argparse.ArgumentTypeError("expected names, separated by commas")
     return names
+
+
+def _items(text: str) -> set[str]:
+    """Keys of items; a bare ``small`` stands for all of ``small....``."""
+    keys = [item.key for item in LOCAL]
+    wanted: set[str] = set()
+    for name in _names(text):
+        chosen = {key for key in keys if key == name or key.startswith(f"{name}.")}
+        if not chosen:
+            raise argparse.ArgumentTypeError(f"no item {name!r}; there are {', '.join(keys)}")
+        wanted |= chosen
+    return wanted
+
+
+def _tools(text: str) -> list[str]:
+    names = _names(text)
+    for name in names:
+        if name not in TOOLS:
+            raise argparse.ArgumentTypeError(f"no tool {name!r}; there are {', '.join(TOOLS)}")
+    return names
+
+
+def _rounds(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("expected a number of rounds, at least 1")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -142,11 +159,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--out", type=Path, required=True, help="result file (JSON)")
     add("--work", type=Path, default=Path(tempfile.gettempdir()) / "chunkvault-bench",
         help="folder for data, vaults and restores; data is kept for the next run")  # fmt: skip
-    add("--runs", type=int, default=5, help="rounds (default 5)")
+    add("--runs", type=_rounds, default=5, help="rounds (default 5)")
     add("--quick", action="store_true", help="small data: shows that the bench works, no more")
     add("--million", action="store_true", help="also the unchanged run over a million files")
-    add("--only", type=_names, metavar="ITEM,…", help="items, or data sets (small, large, …)")
-    add("--tools", type=_names, default=list(TOOLS), metavar="TOOL,…", help="tools to compare")
+    add("--only", type=_items, metavar="ITEM,…", help="items, or data sets (small, large, …)")
+    add("--tools", type=_tools, default=list(TOOLS), metavar="TOOL,…", help="tools to compare")
     for name in TOOLS:
         add(f"--{name}", metavar="PATH", help=f"the {name} program")
     add("--borg-encryption", choices=("repokey", "repokey-blake2"),

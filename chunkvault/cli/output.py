@@ -7,7 +7,9 @@ stands at its end, so that a listing that fails half-way is still one object.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
@@ -72,6 +74,15 @@ class Output:
         sys.stdout.write(text + "\n")
         self.flush()
 
+    def last_words(self, value: Mapping[str, object]) -> None:
+        """Like ``finish``, past the stream's buffer, which a signal handler must not enter.
+
+        Where part of the object is out already, it stays a part.
+        """
+        if self.json and not self._finished and not self._list_open:
+            self._finished = True
+            os.write(sys.stdout.fileno(), (_dumps(value) + "\n").encode("ascii"))
+
     def flush(self) -> None:
         """Hand everything to the system, so that errors show here and not at exit."""
         sys.stdout.flush()
@@ -110,6 +121,13 @@ class Messages:
     def error(self, text: str) -> None:
         """Why the run failed."""
         self._write(f"{PROGRAM}: error: {text}")
+
+    def last_words(self, text: str) -> None:
+        """An error, past the stream's buffer and its lock; for signal handlers."""
+        cursor = "\x1b[?25h\n" if self.bar is not None else ""
+        line = f"{cursor}{PROGRAM}: error: {clean(text)}\n"
+        with contextlib.suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), line.encode("ascii", "backslashreplace"))
 
     def raw(self, text: str) -> None:
         """Several lines as they are; for tracebacks that were asked for."""

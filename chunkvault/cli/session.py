@@ -279,8 +279,11 @@ class Session:
         }
 
     def _abort(self) -> None:
-        """The last words of a run that is cut short."""
-        self.fail("interrupted", "aborted at once by a signal", INTERRUPTED)
+        """The last words of a run that is cut short; called in a signal handler."""
+        message = "aborted at once by a signal"
+        self.messages.last_words(message)
+        error = {"error": _error_json("interrupted", message)}
+        self.output.last_words(self._verdict(INTERRUPTED) | error)
 
 
 def error_kind(error: ChunkvaultError) -> str:

@@ -72,6 +72,8 @@ class Signals:
             self.on_stop()
 
     def _end(self) -> NoReturn:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)  # the last words are said once, and whole
         try:
             self._abort()
         finally:

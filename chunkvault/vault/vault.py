@@ -194,6 +194,8 @@ async def open_vault(
             verify_config(data, keys.config)
         except FormatError as error:
             raise DamagedError(CONFIG, f"{error}; somebody may have changed it") from error
+    else:
+        await _refuse_disguise(store)
     check_known(cache_dir, store.location, config)
     remember(cache_dir, store.location, config)
     lock = None if read_only else await _share(store, notice)
@@ -210,6 +212,21 @@ async def open_vault(
         lock=lock,
         cache_dir=cache_dir,
     )
+
+
+async def _refuse_disguise(store: Store) -> None:
+    """A vault that has key slots is encrypted, whatever its config says now.
+
+    Anybody can write a plain config; who put one over an encrypted vault's waits for the next
+    backup to come unencrypted.
+    """
+    good, bad = await slots.read_slots(store)
+    if good or bad:
+        raise DamagedError(
+            CONFIG,
+            "it says the vault is not encrypted, but there are key slots; somebody may "
+            "have replaced it",
+        )
 
 
 async def _share(store: Store, notice: Callable[[str], None] | None) -> VaultLock | None:
